@@ -1,0 +1,131 @@
+//! Checkpoints in their slots: the one loaded or placed longest ago goes first, the shallower first among equals.
+
+use alloc::vec::Vec;
+
+use super::RankHeap;
+
+/// What became of a checkpoint that was to be placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// There is one at this position already; it is left alone.
+    Present,
+    /// Not even evicting makes room: the group has no slot, or every slot is held.
+    NoRoom,
+    /// It has a slot.
+    Placed {
+        /// The slot.
+        slot: u32,
+        /// The block whose checkpoint went to make room.
+        evicted: Option<u32>,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    node: u32,
+    depth: u32,
+    last_use: u64,
+    pins: u32,
+    pending: bool,
+}
+
+/// The slots of the window group.
+#[derive(Debug)]
+pub struct Checkpoints {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    order: RankHeap<(u64, u32)>,
+    capacity: u32,
+}
+
+impl Checkpoints {
+    pub(super) const fn new(capacity: u32) -> Self {
+        Self { slots: Vec::new(), free: Vec::new(), order: RankHeap::new(), capacity }
+    }
+
+    /// Checkpoints that have a slot.
+    pub fn len(&self) -> u32 {
+        (self.slots.len() - self.free.len()) as u32
+    }
+
+    /// Whether there is no checkpoint.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Checkpoints that may be kept at once.
+    pub fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// The block at whose end the checkpoint in `slot` lies.
+    pub fn block(&self, slot: u32) -> u32 {
+        self.slots[slot as usize].node
+    }
+
+    pub(super) fn is_readable(&self, slot: u32) -> bool {
+        !self.slots[slot as usize].pending
+    }
+
+    pub(super) fn set_readable(&mut self, slot: u32) {
+        self.slots[slot as usize].pending = false;
+    }
+
+    pub(super) fn place(&mut self, node: u32, depth: u32, now: u64, pending: bool) -> Placement {
+        let mut evicted = None;
+        if self.free.is_empty() {
+            if (self.slots.len() as u32) < self.capacity {
+                self.free.push(self.slots.len() as u32);
+                self.slots.push(Slot { node: 0, depth: 0, last_use: 0, pins: 0, pending: false });
+            } else {
+                let Some((_, oldest)) = self.order.first() else { return Placement::NoRoom };
+                evicted = Some(self.slots[oldest as usize].node);
+                self.remove(oldest);
+            }
+        }
+        let slot = self.free.pop().expect("a slot was freed or made above");
+        self.slots[slot as usize] = Slot { node, depth, last_use: now, pins: 0, pending };
+        self.order.set(slot, (now, depth));
+        Placement::Placed { slot, evicted }
+    }
+
+    pub(super) fn restore(&mut self, slot: u32, node: u32, depth: u32, last_use: u64) -> bool {
+        if slot >= self.capacity || self.order.key(slot).is_some() {
+            return false;
+        }
+        for vacant in self.slots.len() as u32..=slot {
+            self.slots.push(Slot { node: 0, depth: 0, last_use: 0, pins: 0, pending: false });
+            self.free.push(vacant);
+        }
+        self.free.retain(|&vacant| vacant != slot);
+        self.slots[slot as usize] = Slot { node, depth, last_use, pins: 0, pending: false };
+        self.order.set(slot, (last_use, depth));
+        true
+    }
+
+    pub(super) fn remove(&mut self, slot: u32) {
+        self.order.remove(slot);
+        self.free.push(slot);
+    }
+
+    pub(super) fn touch(&mut self, slot: u32, now: u64) {
+        let entry = &mut self.slots[slot as usize];
+        entry.last_use = now;
+        if entry.pins == 0 {
+            self.order.set(slot, (now, entry.depth));
+        }
+    }
+
+    pub(super) fn pin(&mut self, slot: u32) {
+        self.slots[slot as usize].pins += 1;
+        self.order.remove(slot);
+    }
+
+    pub(super) fn unpin(&mut self, slot: u32) {
+        let entry = &mut self.slots[slot as usize];
+        entry.pins = entry.pins.checked_sub(1).expect("a pin is taken back once");
+        if entry.pins == 0 {
+            self.order.set(slot, (entry.last_use, entry.depth));
+        }
+    }
+}

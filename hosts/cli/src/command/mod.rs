@@ -1,0 +1,57 @@
+//! The commands: each takes its arguments and says how it ended.
+
+mod policy;
+mod replay;
+mod store;
+mod trace;
+
+use std::process::ExitCode;
+
+use crate::args::{Arguments, Command};
+
+/// How a command failed.
+#[derive(Debug)]
+pub enum Failure {
+    /// It could not do its work: exit 1.
+    Work(anyhow::Error),
+    /// What it was given makes no sense, and nothing was touched: exit 2.
+    Input(anyhow::Error),
+    /// It ended, but a policy failed under `--strict-policy`: exit 3.
+    Policy(anyhow::Error),
+}
+
+impl Failure {
+    pub(crate) fn input(error: impl Into<anyhow::Error>) -> Self {
+        Self::Input(error.into())
+    }
+
+    pub(crate) fn work(error: impl Into<anyhow::Error>) -> Self {
+        Self::Work(error.into())
+    }
+
+    fn parts(&self) -> (u8, &anyhow::Error) {
+        match self {
+            Self::Work(error) => (1, error),
+            Self::Input(error) => (2, error),
+            Self::Policy(error) => (3, error),
+        }
+    }
+}
+
+/// Does what the command line says; prints what went wrong to standard error.
+pub fn run(arguments: Arguments) -> ExitCode {
+    let result = match arguments.command {
+        Command::Replay(arguments) => replay::run(&arguments),
+        Command::Trace(command) => trace::run(command),
+        Command::Store(command) => store::run(command),
+        Command::Policy(command) => policy::run(command),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            let (code, error) = failure.parts();
+            eprintln!("reprise: {error:#}");
+            ExitCode::from(code)
+        }
+    }
+}

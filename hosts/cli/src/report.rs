@@ -1,0 +1,348 @@
+//! What a replay says in the end: a table for a person, one object for a program.
+
+use std::{fmt::Write, time::Duration};
+
+use reprise::{Cache, Group, GroupCounters};
+use serde_json::{Value, json};
+
+use crate::{args, progress::human_bytes, replay::Outcome, trace::Trace};
+
+/// Everything a report is made from.
+pub struct Report<'a> {
+    /// The command line.
+    pub arguments: &'a args::Replay,
+    /// The trace.
+    pub trace: &'a Trace,
+    /// The cache, after the replay.
+    pub cache: &'a Cache,
+    /// What the replay gave.
+    pub outcome: &'a Outcome,
+    /// Time to read and decode the trace.
+    pub decoding: Duration,
+    /// Whether the store is thrown away afterwards.
+    pub temporary: bool,
+}
+
+impl Report<'_> {
+    /// The integers of the result, the options used, and what was measured.
+    pub fn json(&self) -> Value {
+        let Self { outcome, cache, arguments, trace, .. } = self;
+        let mut object = serde_json::to_value(&outcome.integers).expect("integers are plain data");
+        let config = cache.config();
+        let recovery = cache.recovery();
+        let extra = json!({
+            "options": {
+                "trace": trace.name,
+                "format": trace.format.to_string(),
+                "trace_block_tokens": trace.block_tokens,
+                "limit": arguments.limit,
+                "session_gap": arguments.session_gap,
+                "model": config.model.name(),
+                "block_tokens": config.block_tokens,
+                "history_bytes": config.history_bytes,
+                "window_bytes": config.window_bytes,
+                "checkpoints": config.checkpoints.to_string(),
+                "eviction": config.eviction.to_string(),
+                "planner": config.planner,
+                "replay": config.replay,
+                "native": config.native_policies,
+                "swaps": arguments.swap.iter().map(|swap| json!({
+                    "before": swap.before, "role": swap.role, "policy": swap.choice.to_string(),
+                })).collect::<Vec<_>>(),
+                "store": config.store,
+                "dry_run": config.store.is_none(),
+                "verify": config.store.is_some() && arguments.verify.unwrap_or(true),
+            },
+            "groups": Group::ALL.into_iter().filter_map(|group| {
+                let shape = cache.shape().group(group)?;
+                let counters = outcome.stats.counters.group(group);
+                Some((group.name().to_owned(), json!({
+                    "record_bytes": shape.record_bytes, "slot_bytes": shape.slot_bytes, "slots": shape.slots,
+                    "counters": counters,
+                })))
+            }).collect::<serde_json::Map<_, _>>(),
+            "explain": outcome.stats.counters.explained().map(|(reason, count)| (reason.name().to_owned(), json!(count)))
+                .collect::<serde_json::Map<_, _>>(),
+            "policies": outcome.stats.policies,
+            "captures_planned": outcome.stats.counters.captures_planned,
+            "captures_skipped": outcome.stats.counters.captures_skipped,
+            "refused_blocks": outcome.stats.counters.refused_blocks,
+            "unsaved_blocks": outcome.stats.counters.unsaved_blocks,
+            "native_evictions": outcome.stats.counters.native_evictions,
+            "native_checkpoints": outcome.stats.counters.native_checkpoints,
+            "skipped_lines": trace.skipped,
+            "block_decisions": outcome.decisions,
+            "decoding_seconds": self.decoding.as_secs_f64(),
+            "replay_seconds": outcome.elapsed.as_secs_f64(),
+            "block_decisions_per_second": per_second(outcome.decisions as f64, outcome.elapsed),
+            "loading_seconds": outcome.io.loading.as_secs_f64(),
+            "saving_seconds": outcome.io.saving.as_secs_f64(),
+            "verified_bytes": outcome.verified_bytes,
+            "prefill_rate": arguments.prefill_rate,
+            "modelled_seconds_saved": outcome.integers.saved_tokens as f64 / f64::from(arguments.prefill_rate),
+            "recovery": {
+                "blocks": recovery.blocks, "checkpoints": recovery.checkpoints, "unreachable": recovery.unreachable,
+                "dropped": recovery.dropped, "remarks": recovery.remarks, "io": recovery.io,
+            },
+            "store_refuses": outcome.stats.store_refuses,
+        });
+        if let (Value::Object(object), Value::Object(extra)) = (&mut object, extra) {
+            object.extend(extra);
+        }
+        object
+    }
+
+    /// The table.
+    pub fn table(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = self.write(&mut text);
+        text
+    }
+
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        let integers = &self.outcome.integers;
+        self.write_head(out)?;
+        let of_prompts = |tokens: u64| percent(tokens, integers.prompt_tokens);
+        writeln!(out, "{:<28}{:>16}{:>9}", "requests", grouped(integers.requests), "")?;
+        writeln!(
+            out,
+            "{:<28}{:>16}{:>9}",
+            "  that adopted something",
+            grouped(integers.hits),
+            percent(integers.hits, integers.requests)
+        )?;
+        for (label, tokens) in [
+            ("prompt tokens", integers.prompt_tokens),
+            ("  found in the cache", integers.matched_tokens),
+            ("  adopted", integers.adopted_tokens),
+            ("  of these recomputed", integers.replayed_tokens),
+            ("  computed in all", integers.computed_tokens),
+            ("  saved", integers.saved_tokens),
+        ] {
+            writeln!(out, "{label:<28}{:>16}{:>9}", grouped(tokens), of_prompts(tokens))?;
+        }
+        self.write_groups(out)?;
+        self.write_policies(out)?;
+        self.write_end(out)
+    }
+
+    fn write_head(&self, out: &mut String) -> std::fmt::Result {
+        let config = self.cache.config();
+        let shape = self.cache.shape();
+        writeln!(
+            out,
+            "{}: {} requests, {} tokens a trace block ({})",
+            self.trace.name,
+            grouped(self.outcome.integers.requests),
+            self.trace.block_tokens,
+            self.trace.format
+        )?;
+        let windows = shape.window.as_ref().map_or(String::new(), |window| {
+            format!(", {} checkpoints in {}", grouped(u64::from(window.slots)), human_bytes(config.window_bytes))
+        });
+        writeln!(
+            out,
+            "{}, blocks of {} tokens; room for {} blocks in {}{windows}",
+            config.model.name(),
+            config.block_tokens,
+            grouped(u64::from(shape.history.slots)),
+            human_bytes(config.history_bytes),
+        )?;
+        match &config.store {
+            None => writeln!(out, "dry run: books only, nothing written or read\n"),
+            Some(directory) => {
+                let recovery = self.cache.recovery();
+                let whose = if self.temporary { " (temporary)" } else { "" };
+                writeln!(out, "store {}{whose}: {}", directory.display(), recovery.io)?;
+                if recovery.blocks > 0 {
+                    writeln!(
+                        out,
+                        "found {} blocks and {} checkpoints from earlier",
+                        grouped(recovery.blocks),
+                        grouped(recovery.checkpoints)
+                    )?;
+                }
+                for remark in &recovery.remarks {
+                    writeln!(out, "note: {remark}")?;
+                }
+                writeln!(out)
+            }
+        }
+    }
+
+    fn write_groups(&self, out: &mut String) -> std::fmt::Result {
+        let block_tokens = u64::from(self.cache.shape().block_tokens);
+        writeln!(
+            out,
+            "\n{:<12}{:>22}{:>22}{:>12}{:>12}{:>16}",
+            "", "written", "read", "evicted", "orphaned", "kept at the end"
+        )?;
+        for group in Group::ALL {
+            let Some(shape) = self.cache.shape().group(group) else { continue };
+            let counters = self.outcome.stats.counters.group(group);
+            let amount = |records: u64, bytes: u64| format!("{} = {}", grouped(records), human_bytes(bytes));
+            let GroupCounters { written_records, written_bytes, loaded_records, loaded_bytes, .. } = *counters;
+            let orphaned = if group == Group::History { "-".to_owned() } else { grouped(counters.orphaned_records) };
+            writeln!(
+                out,
+                "{:<12}{:>22}{:>22}{:>12}{:>12}{:>16}",
+                shape.name,
+                amount(written_records, written_bytes),
+                amount(loaded_records, loaded_bytes),
+                grouped(counters.evicted_records),
+                orphaned,
+                human_bytes(self.outcome.stats.resident_bytes[group as usize]),
+            )?;
+            if group == Group::History {
+                let tokens = |records: u64| format!("{} tokens", grouped(records * block_tokens));
+                writeln!(out, "{:<12}{:>22}{:>22}", "", tokens(written_records), tokens(loaded_records))?;
+            }
+            for (failed, what) in [(counters.failed_writes, "written"), (counters.failed_reads, "read")] {
+                if failed > 0 {
+                    writeln!(out, "{:<12}{} records could not be {what}", "", grouped(failed))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_policies(&self, out: &mut String) -> std::fmt::Result {
+        let counters = &self.outcome.stats.counters;
+        writeln!(out)?;
+        for policy in &self.outcome.stats.policies {
+            let form = if policy.component { "component" } else { "native" };
+            let decided = match policy.role {
+                reprise::Role::Eviction => {
+                    let refused = match counters.refused_blocks {
+                        0 => String::new(),
+                        refused => format!(", {} blocks refused", grouped(refused)),
+                    };
+                    format!("{} victims named{refused}", grouped(policy.decisions))
+                }
+                reprise::Role::Checkpoints => format!("{} positions chosen", grouped(policy.decisions)),
+            };
+            write!(
+                out,
+                "{:<12}{} ({form}): {} calls, {decided}",
+                policy.role.to_string(),
+                policy.name,
+                grouped(policy.calls)
+            )?;
+            if policy.strikes > 0 {
+                let retired = if policy.retired { ", retired" } else { "" };
+                write!(out, "; failed {} times{retired}", policy.strikes)?;
+            }
+            writeln!(out)?;
+        }
+        let natively = [(counters.native_evictions, "victims"), (counters.native_checkpoints, "checkpoint decisions")];
+        for (count, what) in natively {
+            if count > 0 {
+                writeln!(out, "{:<12}{} {what} by the native fallback", "", grouped(count))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_end(&self, out: &mut String) -> std::fmt::Result {
+        let Self { outcome, arguments, .. } = self;
+        let saved = outcome.integers.saved_tokens as f64 / f64::from(arguments.prefill_rate);
+        writeln!(
+            out,
+            "\nmodelled prefill time saved: {} at {} tokens/s (--prefill-rate)",
+            seconds(saved),
+            grouped(u64::from(arguments.prefill_rate))
+        )?;
+        write!(
+            out,
+            "replayed in {}: {} block decisions, {} a second; trace decoded in {}",
+            seconds(outcome.elapsed.as_secs_f64()),
+            grouped(outcome.decisions),
+            grouped(per_second(outcome.decisions as f64, outcome.elapsed) as u64),
+            seconds(self.decoding.as_secs_f64())
+        )?;
+        writeln!(out)?;
+        if self.cache.config().store.is_some() {
+            let counters = &outcome.stats.counters;
+            let sum = |field: fn(&GroupCounters) -> u64| -> u64 {
+                Group::ALL.iter().map(|&group| field(counters.group(group))).sum()
+            };
+            let (written, loaded) = (sum(|group| group.written_bytes), sum(|group| group.loaded_bytes));
+            let rate = |bytes: u64, time: Duration| human_bytes(per_second(bytes as f64, time) as u64);
+            writeln!(
+                out,
+                "written {} at {}/s, read {} at {}/s; {}",
+                human_bytes(written),
+                rate(written, outcome.io.saving),
+                human_bytes(loaded),
+                rate(loaded, outcome.io.loading),
+                if outcome.verified_bytes == loaded {
+                    "every byte read was compared, none was wrong".to_owned()
+                } else if outcome.verified_bytes == 0 {
+                    "bytes were checked by checksum only (--verify=false)".to_owned()
+                } else {
+                    format!("{} compared, none was wrong", human_bytes(outcome.verified_bytes))
+                }
+            )?;
+            if let Some(reason) = &outcome.stats.store_refuses {
+                writeln!(out, "the store took no more records: {reason}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn per_second(amount: f64, time: Duration) -> f64 {
+    let seconds = time.as_secs_f64();
+    if seconds > 0.0 { amount / seconds } else { 0.0 }
+}
+
+fn seconds(seconds: f64) -> String {
+    match seconds {
+        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
+        s if s < 120.0 => format!("{s:.1} s"),
+        s if s < 7200.0 => format!("{:.1} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 { "-".to_owned() } else { format!("{:.1} %", 100.0 * part as f64 / whole as f64) }
+}
+
+/// 1234567 as 1,234,567.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let first = digits.len() % 3;
+    let mut text = digits[..first].to_owned();
+    for (index, chunk) in digits.as_bytes()[first..].chunks(3).enumerate() {
+        if index > 0 || first > 0 {
+            text.push(',');
+        }
+        text.extend(chunk.iter().map(|&digit| char::from(digit)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_numbers_do_not_run_together() {
+        for (number, text) in
+            [(0, "0"), (999, "999"), (1000, "1,000"), (123456, "123,456"), (1554936601, "1,554,936,601")]
+        {
+            assert_eq!(grouped(number), text);
+        }
+        for (bytes, text) in
+            [(0, "0"), (700, "700 B"), (4096, "4.0 KiB"), (1 << 30, "1.0 GiB"), (487_684_597_904, "454.2 GiB")]
+        {
+            assert_eq!(human_bytes(bytes), text);
+        }
+        assert_eq!(
+            (seconds(0.0421), seconds(61.25), seconds(9000.0)),
+            ("42 ms".into(), "61.2 s".into(), "2.5 h".into())
+        );
+    }
+}

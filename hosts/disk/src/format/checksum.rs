@@ -1,0 +1,66 @@
+//! Checksums seeded with what they belong to, so that good bytes in the wrong place do not pass.
+
+use reprise_core::Digest;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{Immutable, IntoBytes};
+
+/// What every checksum of one record covers besides the bytes.
+#[derive(IntoBytes, Immutable)]
+#[repr(C)]
+struct Identity {
+    fingerprint: [u8; 32],
+    digest: [u8; 32],
+    namespace_check: U64,
+    position: U64,
+    group: U32,
+    part: U32,
+}
+
+/// The part number of a trailer; section numbers are far below.
+const TRAILER_PART: u32 = u32::MAX;
+
+/// The checksums of one record.
+pub struct RecordSums(Identity);
+
+impl RecordSums {
+    /// The checksums of the record with this identity.
+    pub fn new(fingerprint: &Digest, group: u8, namespace_check: u64, digest: &Digest, position: u64) -> Self {
+        Self(Identity {
+            fingerprint: fingerprint.0,
+            digest: digest.0,
+            namespace_check: namespace_check.into(),
+            position: position.into(),
+            group: u32::from(group).into(),
+            part: 0.into(),
+        })
+    }
+
+    /// The checksum of section `index` with these bytes.
+    pub fn section(&mut self, index: usize, bytes: &[u8]) -> u64 {
+        self.part(u32::try_from(index).expect("a record has few sections"), bytes)
+    }
+
+    /// The checksum of a trailer with these bytes.
+    pub fn trailer(&mut self, bytes: &[u8]) -> u64 {
+        self.part(TRAILER_PART, bytes)
+    }
+
+    fn part(&mut self, part: u32, bytes: &[u8]) -> u64 {
+        self.0.part = part.into();
+        xxh3_64_with_seed(bytes, xxh3_64(self.0.as_bytes()))
+    }
+}
+
+/// The checksum of a table entry: it covers the layout and the slot, so that an entry in another slot does not pass.
+pub fn entry(fingerprint: &Digest, slot: u32, bytes: &[u8]) -> u64 {
+    let mut place = [0; 36];
+    place[..32].copy_from_slice(&fingerprint.0);
+    place[32..].copy_from_slice(&slot.to_le_bytes());
+    xxh3_64_with_seed(bytes, xxh3_64(&place))
+}
+
+/// The checksum of the catalogue's record number `index`.
+pub fn catalogue(index: u16, bytes: &[u8]) -> u64 {
+    xxh3_64_with_seed(bytes, u64::from(index))
+}

@@ -1,0 +1,188 @@
+//! The open store: its parts, its options, and what does not touch a record.
+
+mod catalogue;
+mod class;
+mod open;
+mod read;
+mod scan;
+mod survey;
+mod write;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::chunks::ChunkFiles;
+use crate::class::GroupClass;
+use crate::error::StoreError;
+use crate::format::names;
+use crate::locks::lock;
+use crate::record::Recovered;
+use crate::report::{ClassUsage, OpenReport, Usage};
+use crate::storage::{Directory, IoMode, LockGuard, Storage};
+use class::Class;
+
+pub(crate) use catalogue::load as load_catalogue;
+pub(crate) use scan::{Batches, entries};
+pub(crate) use survey::{Identity, Survey, identify};
+
+/// When a put is on the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// After the next [`Store::sync`], or when the operating system gets to it. A crash loses records, and never
+    /// makes one wrong.
+    #[default]
+    Relaxed,
+    /// Before `put` returns: the record survives a crash.
+    Strict,
+}
+
+/// How a store is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// When a put is on the device.
+    pub durability: Durability,
+    /// The most bytes of one chunk file (but each holds one slot at least). A class that is there already keeps the
+    /// size it was made with.
+    pub chunk_bytes: u64,
+    /// Whether to read and write payload past the page cache, where that works.
+    pub direct: bool,
+    /// The most chunk files that are kept open, besides one table a class, the catalogue and the lock.
+    pub open_files: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { durability: Durability::Relaxed, chunk_bytes: 256 << 20, direct: true, open_files: 32 }
+    }
+}
+
+/// An open store. All methods may be called from several threads.
+///
+/// The caller decides which record lies in which slot. It promises that while it puts into a slot, nobody else puts
+/// into the same slot, frees or reads it; if it breaks the promise, a record is lost and a read misses, but no read brings wrong
+/// bytes.
+///
+/// Dropping a store syncs it.
+pub struct Store {
+    storage: Arc<dyn Storage>,
+    durability: Durability,
+    mode: IoMode,
+    classes: Vec<Class>,
+    chunks: ChunkFiles,
+    catalogue: catalogue::Catalogue,
+    /// The number of the next put.
+    sequence: AtomicU64,
+    /// A sync has failed.
+    poisoned: AtomicBool,
+    /// A file has been made since the directory was synced.
+    directory_dirty: AtomicBool,
+    /// Held by a sync of the whole store.
+    syncing: Mutex<()>,
+    /// Held by a sync of the directory.
+    syncing_directory: Mutex<()>,
+    _lock: Box<dyn LockGuard>,
+}
+
+impl Store {
+    /// Opens the store in `dir`, or makes one if the directory is missing or empty, with room for these classes.
+    ///
+    /// Damage to the store's own files is no error: what is affected is dropped, and the report says so. Classes that
+    /// are there but not asked for, or with another layout, are removed.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Foreign`], [`StoreError::NewerFormat`], [`StoreError::UnknownFeatures`] and
+    /// [`StoreError::SuperblockLost`] leave the directory untouched; [`StoreError::Locked`] names the process that has
+    /// the store; [`StoreError::InvalidClass`] says what is wrong with a class; [`StoreError::Full`] and
+    /// [`StoreError::Io`] come if a new store cannot be made or the directory cannot be read at all.
+    pub fn open(dir: &Path, classes: &[GroupClass], options: &Options) -> Result<(Self, OpenReport), StoreError> {
+        let storage = Directory::create(dir, options.direct)
+            .map_err(|error| StoreError::io(format!("opening the directory {}", dir.display()), error))?;
+        Self::open_in(Arc::new(storage), classes, options)
+    }
+
+    /// Like [`open`](Self::open), on any storage.
+    pub fn open_in(
+        storage: Arc<dyn Storage>,
+        classes: &[GroupClass],
+        options: &Options,
+    ) -> Result<(Self, OpenReport), StoreError> {
+        open::open(storage, classes, options)
+    }
+
+    /// The records found at open in the group's slots, in the order of slots. They are given away: a second call brings none.
+    pub fn take_records(&self, group: u8) -> Vec<Recovered> {
+        self.class_index(group)
+            .map_or_else(Vec::new, |index| std::mem::take(&mut *lock(&self.classes[index].recovered)))
+    }
+
+    /// How payload travels.
+    pub fn mode(&self) -> &IoMode {
+        &self.mode
+    }
+
+    /// What the store takes of the device now. Looks at every file by name; one that cannot be looked at counts as nothing.
+    pub fn usage(&self) -> Usage {
+        let allocated = |name: &str| self.storage.size(name).map_or(0, |size| size.allocated_bytes);
+        let class_usage = |class: &Class| ClassUsage {
+            group: class.spec.group,
+            name: class.spec.name.clone(),
+            quota_bytes: u64::from(class.spec.slots) * class.geometry.slot_bytes,
+            allocated_bytes: (0..class.geometry.chunks()).map(|chunk| allocated(&class.chunk_name(chunk))).sum(),
+            overhead_bytes: u64::from(class.spec.slots) * class.spec.overhead_bytes(),
+        };
+        Usage {
+            mode: self.mode.clone(),
+            classes: self.classes.iter().map(class_usage).collect(),
+            table_bytes: self.classes.iter().map(|class| allocated(&class.table_name())).sum(),
+            catalogue_bytes: allocated(names::CATALOGUE) + allocated(names::SUPERBLOCK),
+        }
+    }
+
+    fn class_index(&self, group: u8) -> Option<usize> {
+        self.classes.iter().position(|class| class.spec.group == group)
+    }
+
+    /// The class of a group, if it has this slot.
+    fn slot(&self, group: u8, slot: u32) -> Option<(usize, &Class)> {
+        let index = self.class_index(group)?;
+        let class = &self.classes[index];
+        (slot < class.spec.slots).then_some((index, class))
+    }
+
+    /// Whether writes are still taken.
+    fn check_writable(&self) -> Result<(), StoreError> {
+        if self.poisoned.load(Ordering::Acquire) { Err(StoreError::Poisoned) } else { Ok(()) }
+    }
+
+    /// Passes the result of a sync on; a failed one ends all writing.
+    fn synced(&self, what: &str, result: std::io::Result<()>) -> Result<(), StoreError> {
+        result.map_err(|error| {
+            self.poisoned.store(true, Ordering::Release);
+            StoreError::io(format!("syncing {what}"), error)
+        })
+    }
+
+    /// Makes new files durable.
+    fn sync_directory(&self) -> Result<(), StoreError> {
+        let _syncing = lock(&self.syncing_directory);
+        if self.directory_dirty.swap(false, Ordering::AcqRel) {
+            self.synced("the directory", self.storage.sync_directory())?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // Nobody is left to hear of an error; what it costs is records, and they are missed.
+        let _ = self.sync();
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("mode", &self.mode).field("classes", &self.classes.len()).finish_non_exhaustive()
+    }
+}

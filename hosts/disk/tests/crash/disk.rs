@@ -1,0 +1,313 @@
+//! A simulated disk that keeps apart what was written and what is durable.
+//!
+//! Reads see all writes. A crash keeps what was synced, and of the rest whatever subset the crash mode says: a change can
+//! survive although an earlier one is lost, and a write can survive in any subset of its sectors.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use reprise_disk::storage::{Access, Content, FileSize, IoMode, LockGuard, LockRefusal, Storage, StorageFile};
+
+use crate::faults::{Fault, Faults, Random};
+use crate::medium::{Change, Crash, Inode, NameChange, SECTOR_BYTES};
+
+#[derive(Default)]
+struct State {
+    inodes: Vec<Inode>,
+    names: BTreeMap<String, usize>,
+    durable_names: BTreeMap<String, usize>,
+    pending_names: Vec<NameChange>,
+    /// Operations on files and names so far, those that only read included.
+    operations: u64,
+    /// The most bytes that all chunk files together have ever had.
+    peak_chunk_bytes: usize,
+    off: bool,
+    locked: bool,
+    faults: Faults,
+}
+
+impl State {
+    /// Counts an operation and says what goes wrong with it.
+    fn step(&mut self, is_change: bool) -> io::Result<Option<Fault>> {
+        if self.off {
+            return Err(io::Error::other("the power is off"));
+        }
+        self.operations += 1;
+        let fault = self.faults.next(self.operations, is_change);
+        self.off |= matches!(fault, Some(Fault::PowerCut));
+        Ok(fault)
+    }
+
+    fn note_peak(&mut self) {
+        let chunks = self.names.iter().filter(|(name, _)| name.ends_with(".chunk"));
+        let bytes = chunks.map(|(_, inode)| self.inodes[*inode].written.len()).sum();
+        self.peak_chunk_bytes = self.peak_chunk_bytes.max(bytes);
+    }
+}
+
+/// The disk. A clone is the same disk.
+#[derive(Clone, Default)]
+pub struct Disk(Arc<Mutex<State>>);
+
+impl Disk {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    pub fn set_faults(&self, faults: Faults) {
+        self.state().faults = faults;
+    }
+
+    pub fn operations(&self) -> u64 {
+        self.state().operations
+    }
+
+    pub fn peak_chunk_bytes(&self) -> usize {
+        self.state().peak_chunk_bytes
+    }
+
+    /// Flips one bit of one file, on the medium and in memory.
+    pub fn rot(&self, random: &mut Random) {
+        let mut state = self.state();
+        let inodes: Vec<usize> = state.names.values().copied().collect();
+        if inodes.is_empty() {
+            return;
+        }
+        let inode = &mut state.inodes[inodes[random.below(inodes.len() as u64) as usize]];
+        if inode.written.is_empty() {
+            return;
+        }
+        let at = random.below(inode.written.len() as u64) as usize;
+        let bit = 1 << random.below(8);
+        inode.written[at] ^= bit;
+        if let Some(byte) = inode.durable.get_mut(at) {
+            *byte ^= bit;
+        }
+    }
+
+    /// Takes the power away and gives it back: a disk with what survived, nothing pending, nothing locked, no faults.
+    pub fn crash(&self, mode: Crash) -> Self {
+        let mut state = self.state();
+        state.off = true;
+        let mut random = Random::new(match mode {
+            Crash::Some { seed } => seed,
+            Crash::LoseAll | Crash::KeepAll => 0,
+        });
+        let mut names = state.durable_names.clone();
+        for change in &state.pending_names {
+            match mode {
+                Crash::LoseAll => {}
+                Crash::Some { .. } if random.one_in(2) => {}
+                Crash::KeepAll | Crash::Some { .. } => change.apply(&mut names),
+            }
+        }
+        let inodes = state.inodes.iter().map(|inode| inode.crash(mode, &mut random)).collect();
+        let peak_chunk_bytes = state.peak_chunk_bytes;
+        Self(Arc::new(Mutex::new(State {
+            inodes,
+            names: names.clone(),
+            durable_names: names,
+            peak_chunk_bytes,
+            ..State::default()
+        })))
+    }
+}
+
+impl Storage for Disk {
+    fn list(&self) -> io::Result<Vec<String>> {
+        Ok(self.state().names.keys().cloned().collect())
+    }
+
+    fn open(&self, name: &str, access: Access, _: Content) -> io::Result<Box<dyn StorageFile>> {
+        let mut state = self.state();
+        let inode = match state.names.get(name) {
+            Some(inode) => *inode,
+            None if access == Access::Create => {
+                if let Some(fault) = state.step(true)? {
+                    fault.as_error()?;
+                }
+                state.inodes.push(Inode::default());
+                let inode = state.inodes.len() - 1;
+                state.names.insert(name.to_owned(), inode);
+                state.pending_names.push(NameChange::Create(name.to_owned(), inode));
+                inode
+            }
+            None => return Err(io::ErrorKind::NotFound.into()),
+        };
+        Ok(Box::new(SimulatedFile { disk: self.clone(), inode }))
+    }
+
+    fn size(&self, name: &str) -> io::Result<FileSize> {
+        let mut state = self.state();
+        if let Some(fault) = state.step(false)? {
+            fault.as_error()?;
+        }
+        let inode = *state.names.get(name).ok_or(io::ErrorKind::NotFound)?;
+        let len_bytes = state.inodes[inode].written.len() as u64;
+        Ok(FileSize { len_bytes, allocated_bytes: len_bytes })
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let mut state = self.state();
+        if let Some(fault) = state.step(true)? {
+            fault.as_error()?;
+        }
+        if state.names.remove(name).is_some() {
+            state.pending_names.push(NameChange::Remove(name.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        let mut state = self.state();
+        match state.step(true)? {
+            Some(Fault::Lie) => return Ok(()),
+            // The space was reserved before.
+            Some(Fault::Full) | None => {}
+            Some(fault) => fault.as_error()?,
+        }
+        for change in std::mem::take(&mut state.pending_names) {
+            change.apply(&mut state.durable_names);
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> Result<Box<dyn LockGuard>, LockRefusal> {
+        let mut state = self.state();
+        if std::mem::replace(&mut state.locked, true) {
+            return Err(LockRefusal::Held { owner: "the simulation".to_owned() });
+        }
+        Ok(Box::new(SimulatedLock(self.clone())))
+    }
+
+    fn probe(&self) -> IoMode {
+        IoMode::Buffered { why: "simulated".to_owned() }
+    }
+}
+
+struct SimulatedLock(Disk);
+
+impl LockGuard for SimulatedLock {}
+
+impl Drop for SimulatedLock {
+    fn drop(&mut self) {
+        self.0.state().locked = false;
+    }
+}
+
+struct SimulatedFile {
+    disk: Disk,
+    inode: usize,
+}
+
+impl StorageFile for SimulatedFile {
+    fn len_bytes(&self) -> io::Result<u64> {
+        let mut state = self.disk.state();
+        if let Some(fault) = state.step(false)? {
+            fault.as_error()?;
+        }
+        Ok(state.inodes[self.inode].written.len() as u64)
+    }
+
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut state = self.disk.state();
+        let fault = state.step(false)?;
+        let file = &state.inodes[self.inode].written;
+        let start = (offset as usize).min(file.len());
+        let mut count = bytes.len().min(file.len() - start);
+        match fault {
+            Some(Fault::Short { part }) if count > 1 => count = 1 + part as usize % (count - 1),
+            Some(fault) => fault.as_error()?,
+            None => {}
+        }
+        bytes[..count].copy_from_slice(&file[start..start + count]);
+        Ok(count)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        let mut state = self.disk.state();
+        let fault = state.step(true)?;
+        let mut change = Change::Write { offset: offset as usize, bytes: bytes.to_vec() };
+        let mut count = bytes.len();
+        let mut inode = self.inode;
+        let mut result = Ok(());
+        match fault {
+            Some(Fault::Short { part }) if count > 1 => {
+                count = 1 + part as usize % (count - 1);
+                change = Change::Write { offset: offset as usize, bytes: bytes[..count].to_vec() };
+            }
+            // The bytes go to some other place, in this file or in another one.
+            Some(Fault::Misdirect { part }) => {
+                let inodes: Vec<usize> = state.names.values().copied().collect();
+                inode = if part % 2 == 0 { inode } else { inodes[(part / 2) as usize % inodes.len()] };
+                let len = state.inodes[inode].written.len();
+                let wrong = (part / 64) as usize % (len / SECTOR_BYTES + 1) * SECTOR_BYTES;
+                if wrong + count > len {
+                    return Ok(count);
+                }
+                change = Change::Write { offset: wrong, bytes: bytes.to_vec() };
+            }
+            // Part of it is done before the error comes.
+            Some(Fault::Error { part }) if part % 2 == 0 => {
+                let done = part as usize % (count + 1);
+                change = Change::Write { offset: offset as usize, bytes: bytes[..done].to_vec() };
+                result = Fault::Error { part }.as_error();
+            }
+            Some(Fault::PowerCut) => {
+                state.inodes[inode].change(change);
+                return Fault::PowerCut.as_error().map(|()| 0);
+            }
+            Some(fault) => fault.as_error()?,
+            None => {}
+        }
+        state.inodes[inode].change(change);
+        state.note_peak();
+        result.map(|()| count)
+    }
+
+    fn allocate(&self, len_bytes: u64) -> io::Result<()> {
+        let mut state = self.disk.state();
+        if let Some(fault) = state.step(true)? {
+            fault.as_error()?;
+        }
+        let len = len_bytes as usize;
+        let inode = &mut state.inodes[self.inode];
+        if inode.written.len() < len {
+            inode.change(Change::Resize { len });
+        }
+        state.note_peak();
+        Ok(())
+    }
+
+    fn truncate(&self, len_bytes: u64) -> io::Result<()> {
+        let mut state = self.disk.state();
+        if let Some(fault) = state.step(true)? {
+            fault.as_error()?;
+        }
+        state.inodes[self.inode].change(Change::Resize { len: len_bytes as usize });
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut state = self.disk.state();
+        match state.step(true)? {
+            Some(Fault::Lie) => return Ok(()),
+            Some(Fault::Full) | None => {}
+            // What was not written is dropped from memory, too, as Linux may do.
+            Some(fault @ Fault::Error { part }) if part % 2 == 0 => {
+                let inode = &mut state.inodes[self.inode];
+                inode.pending.clear();
+                inode.written = inode.durable.clone();
+                fault.as_error()?;
+            }
+            Some(fault) => fault.as_error()?,
+        }
+        state.inodes[self.inode].sync();
+        Ok(())
+    }
+}

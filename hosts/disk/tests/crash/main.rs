@@ -1,0 +1,8 @@
+//! The store on a simulated disk that loses, tears, misplaces and garbles: zero wrong bytes, zero failed opens.
+
+mod disk;
+mod faults;
+mod medium;
+mod model;
+mod points;
+mod random;

@@ -1,0 +1,242 @@
+//! A store with a map beside it that knows what every read may bring and what it must bring.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use reprise_core::Digest;
+use reprise_disk::{
+    Buffer, Durability, GroupClass, Key, Miss, NamespaceRecord, OpenReport, Options, Store, StoreError,
+};
+
+use crate::disk::Disk;
+
+/// Two groups: trailers that fit behind the payload, and trailers that do not.
+pub fn classes(history_slots: u32) -> Vec<GroupClass> {
+    let class = |group, name: &str, payload_bytes, sections: &[u64], slots| GroupClass {
+        group,
+        name: name.into(),
+        fingerprint: Digest([group + 1; 32]),
+        payload_bytes,
+        sections: sections.to_vec(),
+        slots,
+    };
+    vec![class(0, "history", 5000, &[4096, 5000], history_slots), class(1, "window", 8192, &[4096, 8192], 3)]
+}
+
+pub fn options(durability: Durability) -> Options {
+    // Three slots of history to a chunk, two of windows, and fewer handles than chunks.
+    Options { durability, chunk_bytes: 3 * 8192, direct: false, open_files: 2 }
+}
+
+pub fn tenant(number: u8) -> NamespaceRecord {
+    NamespaceRecord {
+        check: 0xabc0 + u64::from(number),
+        model: "model".into(),
+        revision: "r".repeat(usize::from(number)),
+        salt_hash: Digest([number; 32]),
+        adapter: String::new(),
+        rank: 0,
+        ranks: 1,
+        block_tokens: 128,
+        extensions: String::new(),
+    }
+}
+
+pub fn key(namespace: u16, number: u16) -> Key {
+    let mut digest = [0; 32];
+    digest[..2].copy_from_slice(&number.to_le_bytes());
+    Key { namespace, digest: Digest(digest), position: 128 * u64::from(number) }
+}
+
+/// The payload of the `version`-th put under a key.
+fn fill(bytes: &mut [u8], group: u8, tenant: u8, key: &Key, version: u32) {
+    let seed = [u64::from(group), u64::from(tenant), key.position, u64::from(version)];
+    let mut state = seed.iter().fold(1, |state: u64, part| state.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ part);
+    for word in bytes.chunks_mut(8) {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        word.copy_from_slice(&(state ^ state >> 29).to_le_bytes()[..word.len()]);
+    }
+}
+
+/// What names a record for good: the number of a namespace can change hands when the catalogue is damaged.
+type Name = (u8, u8, u16);
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    name: Name,
+    version: u32,
+    durable: bool,
+}
+
+/// A store and what is known about it.
+pub struct Model {
+    pub store: Store,
+    pub report: OpenReport,
+    classes: Vec<GroupClass>,
+    durability: Durability,
+    memory: Memory,
+    buffer: Buffer,
+}
+
+/// What outlives the store.
+#[derive(Default)]
+pub struct Memory {
+    /// How often each record was put or tried to be put.
+    versions: BTreeMap<Name, u32>,
+    /// The record that a slot holds, unless something went wrong since.
+    held: BTreeMap<(u8, u32), Held>,
+    /// The index that each tenant had when it was last asked for.
+    pub tenants: BTreeMap<u8, u16>,
+    pub hits: u64,
+    pub misses: u64,
+}
+
+impl Memory {
+    /// After a crash, only what was synced is owed.
+    pub fn forget_volatile(&mut self) {
+        self.held.retain(|_, held| held.durable);
+    }
+
+    /// After damage, nothing is owed.
+    pub fn forget_all(&mut self) {
+        self.held.clear();
+    }
+
+    fn names(&self) -> BTreeSet<Name> {
+        self.versions.keys().copied().collect()
+    }
+}
+
+impl Model {
+    pub fn open(
+        disk: &Disk,
+        history_slots: u32,
+        durability: Durability,
+        mut memory: Memory,
+    ) -> Result<Self, Box<(StoreError, Memory)>> {
+        let classes = classes(history_slots);
+        match Store::open_in(Arc::new(disk.clone()), &classes, &options(durability)) {
+            Ok((store, report)) => {
+                memory.held.retain(|(group, slot), _| *slot < classes[usize::from(*group)].slots);
+                memory.tenants =
+                    store.namespaces().iter().map(|(index, namespace)| (namespace.salt_hash.0[0], *index)).collect();
+                Ok(Self { store, report, classes, durability, memory, buffer: Buffer::new() })
+            }
+            Err(error) => Err(Box::new((error, memory))),
+        }
+    }
+
+    /// Closes the store; it syncs.
+    pub fn close(self) -> Memory {
+        self.memory
+    }
+
+    pub fn memory(&mut self) -> &mut Memory {
+        &mut self.memory
+    }
+
+    pub fn slots(&self, group: u8) -> u32 {
+        self.classes[usize::from(group)].slots
+    }
+
+    pub fn namespace(&mut self, number: u8) -> Result<u16, StoreError> {
+        let index = self.store.namespace(&tenant(number))?;
+        self.memory.tenants.insert(number, index);
+        Ok(index)
+    }
+
+    pub fn put(&mut self, group: u8, slot: u32, tenant: u8, number: u16) -> Result<(), StoreError> {
+        let namespace = self.namespace(tenant)?;
+        let key = key(namespace, number);
+        let name = (group, tenant, number);
+        let version = self.memory.versions.entry(name).or_default();
+        *version += 1;
+        self.memory.held.remove(&(group, slot));
+        self.buffer.resize(self.classes[usize::from(group)].payload_bytes as usize);
+        fill(self.buffer.bytes_mut(), group, tenant, &key, *version);
+        self.store.put(group, slot, &key, Digest([9; 32]), 7, &mut self.buffer)?;
+        let durable = self.durability == Durability::Strict;
+        self.memory.held.insert((group, slot), Held { name, version: *version, durable });
+        Ok(())
+    }
+
+    pub fn free(&mut self, group: u8, slot: u32) -> Result<(), StoreError> {
+        self.memory.held.remove(&(group, slot));
+        self.store.free(group, slot)
+    }
+
+    pub fn sync(&mut self) -> Result<(), StoreError> {
+        self.store.sync()?;
+        self.memory.held.values_mut().for_each(|held| held.durable = true);
+        Ok(())
+    }
+
+    /// Reads a record, in full or one section, and fails on wrong bytes.
+    pub fn get(&mut self, group: u8, slot: u32, tenant: u8, number: u16, section: Option<usize>) -> Result<(), Miss> {
+        let Some(namespace) = self.memory.tenants.get(&tenant) else { return Err(Miss::Absent) };
+        let key = key(*namespace, number);
+        let class = &self.classes[usize::from(group)];
+        let result = match section {
+            None => self.store.get(group, slot, &key, &mut self.buffer),
+            Some(section) => self.store.get_sections(group, slot, &key, section..section + 1, &mut self.buffer),
+        };
+        match &result {
+            Err(_) => {
+                assert!(self.buffer.is_empty());
+                self.memory.misses += 1;
+            }
+            Ok(()) => {
+                let range = match section {
+                    None => 0..class.payload_bytes as usize,
+                    Some(0) => 0..class.sections[0] as usize,
+                    Some(section) => class.sections[section - 1] as usize..class.sections[section] as usize,
+                };
+                let name = (group, tenant, number);
+                let versions = self.memory.versions.get(&name).copied().unwrap_or(0);
+                let mut expected = vec![0; class.payload_bytes as usize];
+                let right = |version: &u32| {
+                    fill(&mut expected, group, tenant, &key, *version);
+                    self.buffer.bytes() == &expected[range.clone()]
+                };
+                let found = (1..=versions).rev().find(right);
+                let found = found.unwrap_or_else(|| panic!("wrong bytes for {name:?} in slot {slot}"));
+                if let Some(held) = self.memory.held.get(&(group, slot)).filter(|held| held.name == name) {
+                    assert_eq!(found, held.version, "an older version of {name:?} in slot {slot}");
+                }
+                self.memory.hits += 1;
+            }
+        }
+        result
+    }
+
+    /// Asks every slot for every record that was ever put into its group: no wrong bytes, and what is owed is there.
+    pub fn check_all(&mut self) {
+        for (group, tenant, number) in self.memory.names() {
+            for slot in 0..self.slots(group) {
+                let result = self.get(group, slot, tenant, number, None);
+                let owed =
+                    self.memory.held.get(&(group, slot)).is_some_and(|held| held.name == (group, tenant, number));
+                if owed {
+                    result.unwrap_or_else(|miss| panic!("slot {slot} of group {group} is lost: {miss}"));
+                }
+            }
+        }
+    }
+
+    /// Every record that the open reported can be asked for without harm, and lies in a slot of its group.
+    pub fn check_recovered(&mut self) {
+        for group in [0, 1] {
+            let records = self.store.take_records(group);
+            assert_eq!(records.len() as u64, self.report.classes[usize::from(group)].records);
+            for record in records {
+                assert!(record.slot < self.slots(group));
+                let number = u16::from_le_bytes([record.digest.0[0], record.digest.0[1]]);
+                assert_eq!(record.position, 128 * u64::from(number), "an entry was made up");
+                let tenants = self.memory.tenants.clone();
+                let (tenant, _) =
+                    tenants.iter().find(|(_, index)| **index == record.namespace).expect("a known tenant");
+                let _ = self.get(group, record.slot, *tenant, number, None);
+            }
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! The cache itself: opened from a configuration, shared by all that use it.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use reprise_core::{
+    Digest,
+    policy::{GroupInfo, Kind},
+    prefix::Namespace,
+    tree::{Restored as Block, Tree},
+};
+use reprise_disk::{GroupClass, IoMode, OpenReport, Options, Store};
+
+use crate::{
+    config::{Config, Durability},
+    error::{OpenError, RequestError},
+    group::{Group, Shape},
+    ledger::Ledger,
+    policies::{CheckpointSeat, EvictionSeat, Loader, Policies},
+    restore::Reader,
+    sequence::NamespaceHandle,
+    stats::Stats,
+    writer::Writer,
+};
+
+/// What is shared with the threads that read and write.
+pub(crate) struct Vault {
+    pub shape: Shape,
+    pub ledger: Mutex<Ledger>,
+    /// `None`: books only.
+    pub store: Option<Store>,
+}
+
+/// All of a cache.
+pub(crate) struct Inner {
+    pub vault: Arc<Vault>,
+    pub config: Config,
+    pub loader: Loader,
+    pub eviction: EvictionSeat,
+    pub checkpoints: CheckpointSeat,
+    /// Reads and writes records; `None` without a store. Declared after the seats and dropped with the cache: both threads end first.
+    pub threads: Option<Threads>,
+    namespaces: Mutex<Vec<Digest>>,
+}
+
+/// The threads that do I/O.
+pub(crate) struct Threads {
+    pub writer: Writer,
+    pub reader: Reader,
+}
+
+impl std::ops::Deref for Inner {
+    type Target = Vault;
+
+    fn deref(&self) -> &Vault {
+        &self.vault
+    }
+}
+
+/// What was found in the store when the cache was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Blocks that are resident again.
+    pub blocks: u64,
+    /// Checkpoints that are resident again.
+    pub checkpoints: u64,
+    /// Records that no path leads to any more; their slots are free.
+    pub unreachable: u64,
+    /// Records of the store's tables that were dropped, by the store's own account.
+    pub dropped: u64,
+    /// The latest logical time a record was used at: a clock that goes on should start behind it.
+    pub last_use: u64,
+    /// What an operator should know, a line each; empty when all is well.
+    pub remarks: Vec<String>,
+    /// How reads and writes reach the disk.
+    pub io: String,
+    /// Whether reads bypass the page cache.
+    pub direct: bool,
+}
+
+/// A KV prefix cache. Cloning gives another handle to the same cache.
+#[derive(Clone)]
+pub struct Cache {
+    pub(crate) inner: Arc<Inner>,
+    recovery: Arc<Recovery>,
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache").field("shape", &self.inner.shape).finish_non_exhaustive()
+    }
+}
+
+impl Cache {
+    /// Opens a cache. With a store, what it holds is resident again; nothing is read but its tables.
+    ///
+    /// # Errors
+    /// When the model, a quota, a policy or the store refuses. A crash leaves nothing behind that would.
+    pub fn open(config: Config) -> Result<Self, OpenError> {
+        let shape = Shape::new(&config.model, config.block_tokens, config.history_bytes, config.window_bytes)?;
+        let loader = Loader::new(config.native_policies, config.deterministic)
+            .map_err(|source| OpenError::Thread { thread: "policy clock", source })?;
+        // Before the store: a policy that does not load leaves no trace on disk.
+        let checkpoints = loader.load(&config.checkpoints, Kind::Checkpoint);
+        let checkpoints = CheckpointSeat::new(checkpoints, &config.checkpoints.to_string(), config.strikes)?;
+        let eviction = match loader.load(&config.eviction, Kind::Cache) {
+            Err(error) if !error.is_misbehaviour() => return Err(error.into()),
+            loaded => loaded,
+        };
+
+        let checkpoint_slots = shape.window.as_ref().map_or(0, |window| window.slots);
+        let mut tree = Tree::new(shape.history.slots, checkpoint_slots);
+        let mut recovery = Recovery::default();
+        let store = match &config.store {
+            None => None,
+            Some(directory) => {
+                let options = Options {
+                    durability: match config.durability {
+                        Durability::Relaxed => reprise_disk::Durability::Relaxed,
+                        Durability::Strict => reprise_disk::Durability::Strict,
+                    },
+                    ..Options::default()
+                };
+                let (store, report) = Store::open(directory, &classes(&shape), &options)
+                    .map_err(|source| OpenError::Store { directory: directory.clone(), source })?;
+                recovery = recover(&store, &report, &mut tree, shape.block_tokens);
+                Some(store)
+            }
+        };
+        let ledger = Mutex::new(Ledger::new(tree));
+        let eviction_name = config.eviction.to_string();
+        let eviction = EvictionSeat::new(eviction, &eviction_name, group_infos(&shape), config.strikes, &ledger)?;
+        let vault = Arc::new(Vault { shape, ledger, store });
+        let threads = match vault.store {
+            None => None,
+            Some(_) => Some(Threads {
+                writer: Writer::start(Arc::clone(&vault), config.write_buffer_bytes)
+                    .map_err(|source| OpenError::Thread { thread: "writing", source })?,
+                reader: Reader::start().map_err(|source| OpenError::Thread { thread: "reading", source })?,
+            }),
+        };
+        let namespaces = Mutex::default();
+        let inner = Inner { vault, config, loader, eviction, checkpoints, threads, namespaces };
+        Ok(Self { inner: Arc::new(inner), recovery: Arc::new(recovery) })
+    }
+
+    /// A handle to one namespace; sequences are looked up and saved in it.
+    ///
+    /// # Errors
+    /// When the namespace makes no sense, has another block size than the cache, or cannot be entered into the store's catalogue.
+    pub fn namespace(&self, namespace: &Namespace) -> Result<NamespaceHandle, RequestError> {
+        let key = namespace.key()?;
+        let cache_tokens = self.inner.shape.block_tokens;
+        if key.block_tokens() != cache_tokens {
+            return Err(RequestError::BlockTokens { namespace_tokens: key.block_tokens(), cache_tokens });
+        }
+        let index = match &self.inner.store {
+            Some(store) => store.namespace(&catalogue_entry(namespace, key.root())).map_err(RequestError::Catalogue)?,
+            None => {
+                let mut known = lock(&self.inner.namespaces);
+                let index = known.iter().position(|&root| root == key.root()).unwrap_or_else(|| {
+                    known.push(key.root());
+                    known.len() - 1
+                });
+                u16::try_from(index).map_err(|_| RequestError::TooManyNamespaces)?
+            }
+        };
+        Ok(NamespaceHandle { inner: Arc::clone(&self.inner), key, index })
+    }
+
+    /// The groups, with sizes and how many records fit.
+    pub fn shape(&self) -> &Shape {
+        &self.inner.shape
+    }
+
+    /// How the cache was set up.
+    pub fn config(&self) -> &Config {
+        &self.inner.config
+    }
+
+    /// What was found in the store when the cache was opened.
+    pub fn recovery(&self) -> &Recovery {
+        &self.recovery
+    }
+
+    /// The running policies.
+    pub fn policies(&self) -> Policies<'_> {
+        Policies(&self.inner)
+    }
+
+    /// Waits until everything that was saved is in the store and readable, or has failed and is counted.
+    pub fn drain(&self) {
+        if let Some(threads) = &self.inner.threads {
+            threads.writer.drain();
+        }
+    }
+
+    /// Counts and sizes, as of now.
+    pub fn stats(&self) -> Stats {
+        Stats::of(&self.inner)
+    }
+
+    /// Asks the system to put everything written on stable storage.
+    ///
+    /// # Errors
+    /// When the device refuses. Reads go on; what was written since the last success may be lost in a crash.
+    pub fn sync(&self) -> Result<(), reprise_disk::StoreError> {
+        self.drain();
+        self.inner.store.as_ref().map_or(Ok(()), Store::sync)
+    }
+}
+
+/// Locks; a panic elsewhere does not take the cache down: every critical section leaves the books consistent.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn classes(shape: &Shape) -> Vec<GroupClass> {
+    Group::ALL
+        .into_iter()
+        .filter_map(|group| Some((group, shape.group(group)?)))
+        .map(|(group, shape)| GroupClass {
+            group: group.number(),
+            name: shape.name.clone(),
+            fingerprint: shape.fingerprint,
+            payload_bytes: shape.record_bytes,
+            sections: shape.sections.clone(),
+            slots: shape.slots,
+        })
+        .collect()
+}
+
+fn group_infos(shape: &Shape) -> Vec<GroupInfo> {
+    vec![GroupInfo {
+        group: Group::History.number(),
+        name: shape.history.name.clone(),
+        record_bytes: shape.history.slot_bytes,
+        capacity_records: u64::from(shape.history.slots),
+        recompute_tokens: shape.block_tokens,
+        tree: true,
+    }]
+}
+
+fn catalogue_entry(namespace: &Namespace, root: Digest) -> reprise_disk::NamespaceRecord {
+    let extensions: Vec<String> = namespace.extensions.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    reprise_disk::NamespaceRecord {
+        check: root.short(),
+        model: namespace.model.clone(),
+        revision: namespace.revision.clone(),
+        salt_hash: namespace.tenant_digest(),
+        adapter: namespace.adapter.clone(),
+        rank: namespace.rank,
+        ranks: namespace.ranks,
+        block_tokens: namespace.block_tokens,
+        extensions: extensions.join("\n"),
+    }
+}
+
+/// Builds the tree from what the store kept. Blocks come in order of their writing, so that a parent comes before its child;
+/// what no path leads to is left out, and its slot is free.
+fn recover(store: &Store, report: &OpenReport, tree: &mut Tree, block_tokens: u32) -> Recovery {
+    let depth = |position: u64| u32::try_from(position / u64::from(block_tokens)).unwrap_or(0);
+    let mut blocks = store.take_records(Group::History.number());
+    blocks.sort_unstable_by_key(|record| (depth(record.position), record.sequence));
+    let found = blocks.len() as u64;
+    let mut last_use = blocks.iter().map(|record| record.last_use).max().unwrap_or(0);
+    let unreachable = tree.restore(blocks.into_iter().map(|record| {
+        let depth = depth(record.position);
+        let block = Block {
+            digest: record.digest,
+            parent: (depth > 1).then_some(record.parent),
+            depth,
+            namespace: record.namespace,
+            last_use: record.last_use,
+            inserted: record.sequence,
+        };
+        (record.slot, block)
+    }));
+    let mut unreachable = unreachable.len() as u64;
+    let windows = store.take_records(Group::Window.number());
+    let mut checkpoints = 0;
+    for window in windows {
+        last_use = last_use.max(window.last_use);
+        let restored = tree
+            .find(&window.digest)
+            .filter(|&id| tree.depth(id) == depth(window.position))
+            .is_some_and(|id| tree.restore_checkpoint(window.slot, id, window.last_use));
+        if restored {
+            checkpoints += 1;
+        } else {
+            unreachable += 1;
+        }
+    }
+    Recovery {
+        blocks: u64::from(tree.len()),
+        checkpoints,
+        unreachable,
+        dropped: report.dropped(),
+        last_use,
+        remarks: remarks(report),
+        io: store.mode().to_string(),
+        direct: *store.mode() == IoMode::Direct,
+    }
+    .checked(found)
+}
+
+/// What an operator should know of an open: nothing, if nothing was lost or mended.
+fn remarks(report: &OpenReport) -> Vec<String> {
+    let quiet = report.dropped() == 0
+        && report.removed.is_empty()
+        && report.catalogue_cut_bytes == 0
+        && !report.superblock_repaired
+        && report.classes.iter().all(|class| class.slots_before.is_none() && !class.header_repaired)
+        && report.notes.is_empty();
+    if quiet { Vec::new() } else { vec![report.to_string()] }
+}
+
+impl Recovery {
+    fn checked(self, found: u64) -> Self {
+        debug_assert!(self.blocks <= found, "no block comes from nowhere");
+        self
+    }
+}

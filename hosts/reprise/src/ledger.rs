@@ -1,0 +1,204 @@
+//! The books of a cache: what is resident, leased and counted, and what policies have not been told yet.
+//!
+//! Everything here is done under one lock, and nothing here does I/O or calls a policy.
+
+use std::collections::HashSet;
+
+use reprise_core::{
+    policy::{Event, EventBuffer, Inserted},
+    tree::{Found, Refusal, Tree},
+};
+
+use crate::{
+    counters::Counters,
+    group::Group,
+    lease::{Lease, LeaseId, Leases},
+};
+
+const HISTORY: u8 = Group::History.number();
+
+/// The truth that policies' answers are checked against.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    pub tree: Tree,
+    pub leases: Leases,
+    pub counters: Counters,
+    /// Events for the eviction policy; kept only while `recording`.
+    pub events: EventBuffer,
+    /// Whether an eviction policy listens.
+    pub recording: bool,
+    /// Changes with every pin, insertion and eviction: an answer to an older version may be stale without being wrong.
+    pub version: u64,
+    /// Blocks whose record turned out unreadable. They are cut from plans and rewritten by the next save of their path.
+    unreadable: HashSet<u32>,
+}
+
+impl Ledger {
+    pub fn new(tree: Tree) -> Self {
+        Self {
+            tree,
+            leases: Leases::default(),
+            counters: Counters::default(),
+            events: EventBuffer::default(),
+            recording: false,
+            version: 0,
+            unreadable: HashSet::new(),
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.version += 1;
+        if self.recording {
+            self.events.push(event);
+        }
+    }
+
+    /// The deepest block at or above `found` up to which every record can be read.
+    pub fn readable(&self, found: Found) -> Found {
+        let mut good = self.tree.readable(found);
+        if !self.unreadable.is_empty() {
+            let mut at = good;
+            while at.depth > 0 {
+                let above = self.tree.ancestor(at, at.depth - 1);
+                if self.unreadable.contains(&at.id) {
+                    good = above;
+                }
+                at = above;
+            }
+        }
+        good
+    }
+
+    /// Whether the record of block `id` is known to be unreadable.
+    pub fn is_unreadable(&self, id: u32) -> bool {
+        self.unreadable.contains(&id)
+    }
+
+    /// Notes that the record of block `id` cannot be read: it was not written, or did not verify.
+    pub fn set_unreadable(&mut self, id: u32) {
+        self.unreadable.insert(id);
+    }
+
+    /// Notes that the record of block `id` is in the store.
+    pub fn set_written(&mut self, id: u32) {
+        self.tree.set_readable(id);
+        self.unreadable.remove(&id);
+    }
+
+    /// Marks the path down to `found` as used.
+    pub fn touch(&mut self, found: Found, now: u64) {
+        if found.depth > 0 {
+            self.tree.touch(found.id, now);
+            self.tell(Event::Used { id: found.id, group: HISTORY, depth: found.depth, now });
+        }
+    }
+
+    /// Keeps the path down to block `id`.
+    pub fn pin(&mut self, id: u32, now: u64) {
+        self.tree.pin(id);
+        self.tell(Event::Pinned { id, group: HISTORY, now });
+    }
+
+    /// Takes one [`Ledger::pin`] back.
+    pub fn unpin(&mut self, id: u32, now: u64) {
+        self.tree.unpin(id);
+        self.tell(Event::Unpinned { id, group: HISTORY, now });
+    }
+
+    /// Puts a block in; `None` if every slot is taken.
+    pub fn insert(&mut self, block: &NewBlock, now: u64) -> Option<u32> {
+        let NewBlock { parent, digest, namespace, pending } = *block;
+        let id = self.tree.insert(parent, digest, namespace, now, pending)?;
+        let depth = self.tree.depth(id);
+        self.tell(Event::Inserted(Inserted { id, parent, group: HISTORY, namespace, depth, now }));
+        Some(id)
+    }
+
+    /// Takes a block out, with the checkpoint at its end. `named` says that the policy named it and need not be told.
+    pub fn evict(&mut self, id: u32, now: u64, named: bool) -> Result<(), Refusal> {
+        let removed = self.tree.remove(id)?;
+        self.unreadable.remove(&id);
+        self.counters.group_mut(Group::History).evicted_records += 1;
+        if removed.orphan.is_some() {
+            self.counters.group_mut(Group::Window).orphaned_records += 1;
+        }
+        if named {
+            self.version += 1;
+        } else {
+            self.tell(Event::Evicted { id, group: HISTORY, now });
+        }
+        Ok(())
+    }
+
+    /// Tells the policy that a block it named stays.
+    pub fn keep(&mut self, id: u32, now: u64) {
+        self.tell(Event::Kept { id, group: HISTORY, now });
+    }
+
+    /// Everything resident, as events for a policy that knows nothing yet: blocks in order of insertion, then what holds them.
+    pub fn introduction(&self) -> EventBuffer {
+        let mut events = EventBuffer::default();
+        let entries = self.tree.entries();
+        for entry in &entries {
+            events.push(Event::Inserted(Inserted {
+                id: entry.id,
+                parent: entry.parent,
+                group: HISTORY,
+                namespace: entry.namespace,
+                depth: entry.depth,
+                now: entry.last_use,
+            }));
+        }
+        for entry in &entries {
+            for _ in 0..entry.pins {
+                events.push(Event::Pinned { id: entry.id, group: HISTORY, now: entry.last_use });
+            }
+        }
+        events
+    }
+
+    /// Takes a lease in, unless leases hold `limit_ppm` of a group already.
+    pub fn lease(&mut self, lease: Lease, limit_ppm: u32, now: u64) -> Option<LeaseId> {
+        let share = |capacity: u32| u64::from(capacity) * u64::from(limit_ppm) / 1_000_000;
+        let checkpoints = self.leases.checkpoints() + u64::from(lease.checkpoint.is_some());
+        if self.leases.blocks() + u64::from(lease.blocks) > share(self.tree.capacity())
+            || checkpoints > share(self.tree.checkpoints().capacity()).max(1)
+        {
+            return None;
+        }
+        self.pin(lease.block, now);
+        if let Some(slot) = lease.checkpoint {
+            self.tree.pin_checkpoint(slot);
+        }
+        Some(self.leases.insert(lease))
+    }
+
+    /// Ends a lease, if it has not ended.
+    pub fn end_lease(&mut self, id: LeaseId, now: u64) -> bool {
+        let Some(lease) = self.leases.remove(id) else { return false };
+        self.unpin(lease.block, now);
+        if let Some(slot) = lease.checkpoint {
+            self.tree.unpin_checkpoint(slot);
+        }
+        true
+    }
+
+    /// Ends the leases whose deadline has passed.
+    pub fn expire_leases(&mut self, now: u64) {
+        while let Some(id) = self.leases.expired(now) {
+            self.end_lease(id, now);
+            self.counters.expired_leases += 1;
+        }
+    }
+}
+
+/// A block that is to come in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewBlock {
+    /// Id of the block before it, or [`reprise_core::policy::NO_PARENT`].
+    pub parent: u32,
+    pub digest: reprise_core::Digest,
+    pub namespace: u16,
+    /// Whether its record is still to be written.
+    pub pending: bool,
+}

@@ -1,0 +1,261 @@
+//! Planning one request: look-up, the choice among exact plans, the lease, the captures.
+
+use std::{ops::Deref, sync::Arc};
+
+use reprise_core::{
+    Digest,
+    plan::{Candidate, Candidates, Explain, Lookup},
+    policy::Span,
+    tree::Found,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    cache::{Inner, Vault, lock},
+    error::RequestError,
+    lease::{Lease, LeaseId},
+    ledger::Ledger,
+    record::BlockSink,
+    restore::Restore,
+    sequence::Sequence,
+};
+
+/// What to do for one request: a plain value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Plan {
+    /// Tokens of the prompt.
+    pub prompt_tokens: u32,
+    /// Tokens covered by leading resident blocks. Nothing that is computed below this may overwrite stored entries.
+    pub matched_tokens: u32,
+    /// Tokens whose compressed entries to take from the cache.
+    pub adopted_tokens: u32,
+    /// The last of these, to be computed again to rebuild the windows; 0 if a checkpoint is loaded.
+    pub replayed_tokens: u32,
+    /// Tokens that need a forward pass: replayed and not adopted ones.
+    pub computed_tokens: u32,
+    /// Whether the checkpoint at the end of what is adopted is loaded.
+    pub loads_checkpoint: bool,
+    /// Why the plan does not adopt more.
+    pub explain: Explain,
+    /// Positions at which to capture the window while the rest is computed, ascending.
+    pub captures: Vec<u32>,
+    /// What keeps the records of the plan; `None` if nothing is adopted, or leases hold as much as they may: the restore then may find
+    /// less than planned.
+    pub lease: Option<LeaseId>,
+}
+
+/// What a sequence remembers of its plan.
+pub(crate) struct Planned {
+    pub now: u64,
+    /// Planned captures not captured yet.
+    pub captures: Vec<u32>,
+}
+
+/// Ends a lease when the last user of its records is done.
+pub(crate) struct LeaseGuard {
+    vault: Arc<Vault>,
+    id: LeaseId,
+    now: u64,
+}
+
+impl Drop for LeaseGuard {
+    fn drop(&mut self) {
+        lock(&self.vault.ledger).end_lease(self.id, self.now);
+    }
+}
+
+/// A plan with its lease, which ends when this is dropped and every restore from it is done.
+pub struct PlanGuard {
+    inner: Arc<Inner>,
+    plan: Plan,
+    digests: Arc<[Digest]>,
+    namespace: u16,
+    now: u64,
+    lease: Option<Arc<LeaseGuard>>,
+}
+
+impl Deref for PlanGuard {
+    type Target = Plan;
+
+    fn deref(&self) -> &Plan {
+        &self.plan
+    }
+}
+
+impl PlanGuard {
+    /// Loads what the plan adopts into `sink`, behind the caller's back.
+    ///
+    /// # Errors
+    /// None today; a tier that cannot take the request will say so here.
+    pub fn restore<S: BlockSink>(&self, sink: S) -> Result<Restore<S>, RequestError> {
+        let request = crate::restore::Request {
+            plan: self.plan.clone(),
+            digests: Arc::clone(&self.digests),
+            namespace: self.namespace,
+            now: self.now,
+            replay: self.inner.config.replay,
+            planner: self.inner.config.planner,
+            _lease: self.lease.clone(),
+        };
+        Ok(Restore::start(&self.inner, request, sink))
+    }
+}
+
+/// What a look-up finds, as the planner needs it.
+pub(crate) struct Path {
+    /// The deepest resident block of the sequence, readable or not.
+    pub resident: Found,
+    /// The deepest block that may be adopted.
+    pub matched: Found,
+    /// The checkpoint to go on from: its slot and the block it ends.
+    pub checkpoint: Option<(u32, Found)>,
+}
+
+impl Path {
+    /// Looks `digests` up; at most `may_hit_blocks` may be adopted.
+    pub fn find(ledger: &Ledger, digests: &[Digest], may_hit_blocks: u32) -> Self {
+        let resident = ledger.tree.look_up(digests);
+        let readable = ledger.readable(resident);
+        let matched = ledger.tree.ancestor(readable, readable.depth.min(may_hit_blocks));
+        Self { resident, matched, checkpoint: ledger.tree.checkpoint_at_or_above(matched) }
+    }
+
+    /// The exact plans' starting point.
+    pub fn lookup(&self, vault: &Vault, prompt_tokens: u32, replay: bool) -> Lookup {
+        let block_tokens = vault.shape.block_tokens;
+        let matched_tokens = self.matched.depth * block_tokens;
+        let windows = vault.shape.window.is_some();
+        Lookup {
+            prompt_tokens,
+            matched_tokens,
+            checkpoint_tokens: match self.checkpoint {
+                _ if !windows => matched_tokens,
+                Some((_, at)) => at.depth * block_tokens,
+                None => 0,
+            },
+            replay_tokens: (replay && windows).then_some(vault.shape.replay_tokens),
+        }
+    }
+}
+
+pub(crate) fn plan(sequence: &mut Sequence, now: u64) -> Result<PlanGuard, RequestError> {
+    let inner = Arc::clone(&sequence.namespace.inner);
+    let block_tokens = sequence.block_tokens();
+    let prompt_tokens =
+        u32::try_from(sequence.tokens).map_err(|_| RequestError::TooLong { tokens: sequence.tokens })?;
+    let blocks = sequence.complete_blocks();
+    let may_hit_blocks = blocks.min(prompt_tokens.saturating_sub(1) / block_tokens);
+
+    let mut ledger = lock(&inner.ledger);
+    ledger.expire_leases(now);
+    let path = Path::find(&ledger, &sequence.digests[..blocks as usize], may_hit_blocks);
+    let lookup = path.lookup(&inner.vault, prompt_tokens, inner.config.replay);
+    let taken = inner.config.planner.choose(&Candidates::new(&lookup));
+    let pending = path.resident.depth > path.matched.depth && path.matched.depth < may_hit_blocks;
+    let explain = Explain::of(&lookup, &taken, may_hit_blocks * block_tokens, pending);
+    let leaves_path = path.matched.depth > 0
+        && path.matched.depth < blocks
+        && path.resident.depth == path.matched.depth
+        && ledger.tree.has_children(path.matched.id);
+    ledger.touch(path.resident, now);
+    let checkpoint = path.checkpoint.filter(|_| taken.loads_checkpoint()).map(|(slot, _)| slot);
+    if let Some(slot) = checkpoint {
+        ledger.tree.touch_checkpoint(slot, now);
+    }
+    let lease = lease(&inner, &mut ledger, &path, &taken, checkpoint, now);
+    count(&mut ledger, &lookup, &taken, explain);
+    drop(ledger);
+
+    let span = Span {
+        now,
+        start: taken.adopted_tokens,
+        end: blocks * block_tokens,
+        prompt_tokens,
+        matched: lookup.matched_tokens,
+        junction: if leaves_path { lookup.matched_tokens } else { 0 },
+        block_tokens,
+    };
+    let captures = choose_captures(&inner, &span);
+    sequence.planned = Some(Planned { now, captures: captures.clone() });
+    let adopted_blocks = taken.adopted_tokens / block_tokens;
+    Ok(PlanGuard {
+        plan: Plan {
+            prompt_tokens,
+            matched_tokens: lookup.matched_tokens,
+            adopted_tokens: taken.adopted_tokens,
+            replayed_tokens: taken.replayed_tokens,
+            computed_tokens: taken.computed_tokens,
+            loads_checkpoint: checkpoint.is_some(),
+            explain,
+            captures,
+            lease: lease.as_ref().map(|lease| lease.id),
+        },
+        digests: sequence.digests[..adopted_blocks as usize].into(),
+        namespace: sequence.namespace.index,
+        now,
+        lease: lease.map(Arc::new),
+        inner,
+    })
+}
+
+fn lease(
+    inner: &Inner,
+    ledger: &mut Ledger,
+    path: &Path,
+    taken: &Candidate,
+    checkpoint: Option<u32>,
+    now: u64,
+) -> Option<LeaseGuard> {
+    let blocks = taken.adopted_tokens / inner.shape.block_tokens;
+    if blocks == 0 {
+        return None;
+    }
+    let block = ledger.tree.ancestor(path.matched, blocks).id;
+    let deadline = now.saturating_add(inner.config.lease_ticks);
+    let id = ledger.lease(Lease { block, checkpoint, blocks, deadline }, inner.config.leased_ppm, now)?;
+    Some(LeaseGuard { vault: Arc::clone(&inner.vault), id, now })
+}
+
+fn count(ledger: &mut Ledger, lookup: &Lookup, taken: &Candidate, explain: Explain) {
+    let counters = &mut ledger.counters;
+    counters.requests += 1;
+    counters.hits += u64::from(taken.adopted_tokens > 0);
+    counters.prompt_tokens += u64::from(lookup.prompt_tokens);
+    counters.matched_tokens += u64::from(lookup.matched_tokens);
+    counters.adopted_tokens += u64::from(taken.adopted_tokens);
+    counters.replayed_tokens += u64::from(taken.replayed_tokens);
+    counters.computed_tokens += u64::from(taken.computed_tokens);
+    counters.explain(explain);
+}
+
+fn choose_captures(inner: &Inner, span: &Span) -> Vec<u32> {
+    let mut captures = Vec::new();
+    if inner.shape.window.is_some() && (span.end > span.start || span.junction != 0) {
+        let asked = inner.checkpoints.choose(span, &mut captures);
+        let mut ledger = lock(&inner.ledger);
+        ledger.counters.captures_planned += captures.len() as u64;
+        ledger.counters.native_checkpoints += u64::from(!asked);
+    }
+    captures
+}
+
+pub(crate) fn restorable(sequence: &Sequence) -> Vec<u32> {
+    let inner = &sequence.namespace.inner;
+    let block_tokens = sequence.block_tokens();
+    let may_hit_blocks = (sequence.tokens.saturating_sub(1) / u64::from(block_tokens)) as u32;
+    let blocks = sequence.complete_blocks();
+    let ledger = lock(&inner.ledger);
+    let path = Path::find(&ledger, &sequence.digests[..blocks as usize], may_hit_blocks.min(blocks));
+    if inner.shape.window.is_none() {
+        return (1..=path.matched.depth).map(|depth| depth * block_tokens).collect();
+    }
+    let mut positions = Vec::new();
+    let mut at = path.matched;
+    while let Some((_, found)) = ledger.tree.checkpoint_at_or_above(at) {
+        positions.push(found.depth * block_tokens);
+        at = ledger.tree.ancestor(found, found.depth - 1);
+    }
+    positions.reverse();
+    positions
+}

@@ -1,0 +1,279 @@
+//! One running policy, native or component, behind the same calls.
+
+use std::fs;
+
+use reprise_core::policy::{
+    Admission, CachePolicy, CheckpointPolicy, Description, Events, GroupInfo, Kind, Policy, Settings, Span,
+};
+use reprise_policies as native;
+use reprise_wasm::{Budget, Engine, Limits};
+use thiserror::Error;
+
+use crate::choice::PolicyChoice;
+
+/// Why a policy does not load, or what it did wrong.
+#[derive(Debug, Error)]
+pub enum PolicyError {
+    /// No shipped policy has this name.
+    #[error("no {role} policy is named `{name}`; there is {known}, or a component by its .wasm file")]
+    Unknown {
+        /// `eviction` or `checkpoint`.
+        role: &'static str,
+        /// What was given.
+        name: String,
+        /// What is shipped.
+        known: String,
+    },
+    /// The file cannot be read.
+    #[error("reading the policy {path}: {source}")]
+    Read {
+        /// Which file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A native policy refused its settings.
+    #[error("policy `{name}`: {source}")]
+    Settings {
+        /// Which policy.
+        name: String,
+        /// Why.
+        source: reprise_core::policy::SettingsError,
+    },
+    /// The component does not load.
+    #[error(transparent)]
+    Load(#[from] reprise_wasm::LoadError),
+    /// The component failed in a call.
+    #[error(transparent)]
+    Call(#[from] reprise_wasm::PolicyError),
+    /// An answer that the host's checks refused.
+    #[error("invalid answer: {0}")]
+    Answer(String),
+}
+
+impl PolicyError {
+    /// Whether the policy is one that runs, and did something wrong: hosts go on without it. Otherwise there is nothing to run, and
+    /// whoever named it is told.
+    pub fn is_misbehaviour(&self) -> bool {
+        match self {
+            Self::Load(error) => matches!(error, reprise_wasm::LoadError::Behaviour { .. }),
+            Self::Call(error) => !matches!(error, reprise_wasm::PolicyError::Refused { .. }),
+            Self::Answer(_) => true,
+            Self::Unknown { .. } | Self::Read { .. } | Self::Settings { .. } => false,
+        }
+    }
+}
+
+/// Linear memory of one policy: `two-hit` with room for four million blocks needs this much; what is not touched costs nothing.
+const MEMORY_BYTES: usize = 256 << 20;
+
+/// Where a policy comes from: enough to make another instance of it.
+#[derive(Clone)]
+pub(crate) struct Origin {
+    pub name: String,
+    settings: Vec<(String, String)>,
+    code: Code,
+}
+
+#[derive(Clone)]
+enum Code {
+    Native,
+    Component(reprise_wasm::Component),
+}
+
+const SHIPPED_CHECKPOINTS: [Description; 4] =
+    [native::Full::DESCRIPTION, native::Periodic::DESCRIPTION, native::Events::DESCRIPTION, native::Zero::DESCRIPTION];
+const SHIPPED_CACHES: [Description; 3] =
+    [native::Lru::DESCRIPTION, native::Fifo::DESCRIPTION, native::TwoHit::DESCRIPTION];
+
+/// Loads policies for one cache.
+pub(crate) struct Loader {
+    engine: Engine,
+    native: bool,
+}
+
+impl Loader {
+    pub fn new(native: bool, deterministic: bool) -> std::io::Result<Self> {
+        let budget = if deterministic { Budget::FUEL } else { Budget::DEADLINE };
+        let limits = Limits { budget, memory_bytes: MEMORY_BYTES, ..Limits::default() };
+        Ok(Self { engine: Engine::new(&limits)?, native })
+    }
+
+    /// Finds and checks the code of a policy, without running it for this cache yet.
+    pub fn load(&self, choice: &PolicyChoice, kind: Kind) -> Result<Origin, PolicyError> {
+        if self.native
+            && let PolicyChoice::Shipped { name, settings } = choice
+        {
+            shipped(name, kind)?;
+            return Ok(Origin { name: name.clone(), settings: settings.clone(), code: Code::Native });
+        }
+        Ok(Origin::of(self.component(choice, kind)?, choice.settings()))
+    }
+
+    /// Checks the component of a policy.
+    pub fn component(&self, choice: &PolicyChoice, kind: Kind) -> Result<reprise_wasm::Component, PolicyError> {
+        match choice {
+            PolicyChoice::Shipped { name, .. } => {
+                Ok(self.engine.load(shipped(name, kind)?, &format!("{name} (shipped)"), kind)?)
+            }
+            PolicyChoice::File { path, .. } => {
+                let path = path.display().to_string();
+                let bytes = fs::read(&path).map_err(|source| PolicyError::Read { path: path.clone(), source })?;
+                Ok(self.engine.load(&bytes, &path, kind)?)
+            }
+        }
+    }
+
+    /// Checks a component that is in memory.
+    pub fn load_bytes(
+        &self,
+        bytes: &[u8],
+        origin: &str,
+        settings: &[(String, String)],
+        kind: Kind,
+    ) -> Result<Origin, PolicyError> {
+        Ok(Origin::of(self.engine.load(bytes, origin, kind)?, settings))
+    }
+}
+
+/// The component of a shipped policy.
+fn shipped(name: &str, kind: Kind) -> Result<&'static [u8], PolicyError> {
+    let (role, shipped): (_, &[Description]) = match kind {
+        Kind::Checkpoint => ("checkpoint", &SHIPPED_CHECKPOINTS),
+        Kind::Cache => ("eviction", &SHIPPED_CACHES),
+    };
+    shipped
+        .iter()
+        .find(|policy| policy.name == name)
+        .and_then(|policy| reprise_policies_dist::component(policy.name))
+        .ok_or_else(|| {
+            let known: Vec<&str> = shipped.iter().map(|policy| policy.name).collect();
+            PolicyError::Unknown { role, name: name.to_owned(), known: known.join(", ") }
+        })
+}
+
+impl Origin {
+    fn of(component: reprise_wasm::Component, settings: &[(String, String)]) -> Self {
+        let name = component.description().name.clone();
+        Self { name, settings: settings.to_vec(), code: Code::Component(component) }
+    }
+
+    /// Whether it runs as a component.
+    pub fn is_component(&self) -> bool {
+        matches!(self.code, Code::Component(_))
+    }
+
+    fn native<P: Policy + 'static>(&self) -> Result<P, PolicyError> {
+        let settings = self.settings.iter().map(|(key, value)| (key, value));
+        let settings = Settings::parse(P::DESCRIPTION.settings, settings)
+            .map_err(|source| PolicyError::Settings { name: self.name.clone(), source })?;
+        Ok(P::new(&settings))
+    }
+
+    /// A fresh eviction policy that knows `groups` and nothing else.
+    pub fn cache(&self, groups: &[GroupInfo]) -> Result<CacheRunner, PolicyError> {
+        fn boxed<P: Policy + CachePolicy + Send + 'static>(
+            origin: &Origin,
+            groups: &[GroupInfo],
+        ) -> Result<CacheRunner, PolicyError> {
+            let mut policy: P = origin.native()?;
+            policy.attach(groups);
+            let Description { admission, state_schema, .. } = P::DESCRIPTION;
+            Ok(CacheRunner { admission, state_schema, running: Running::Native(Box::new(policy)) })
+        }
+        match &self.code {
+            Code::Component(component) => {
+                let description = component.description();
+                Ok(CacheRunner {
+                    admission: description.admission,
+                    state_schema: description.state_schema,
+                    running: Running::Component(component.cache(&self.settings, groups)?),
+                })
+            }
+            Code::Native if self.name == native::Fifo::DESCRIPTION.name => boxed::<native::Fifo>(self, groups),
+            Code::Native if self.name == native::TwoHit::DESCRIPTION.name => boxed::<native::TwoHit>(self, groups),
+            Code::Native => boxed::<native::Lru>(self, groups),
+        }
+    }
+
+    /// A fresh checkpoint policy.
+    pub fn checkpoint(&self) -> Result<CheckpointRunner, PolicyError> {
+        fn boxed<P: Policy + CheckpointPolicy + Send + 'static>(
+            origin: &Origin,
+        ) -> Result<CheckpointRunner, PolicyError> {
+            Ok(CheckpointRunner::Native(Box::new(origin.native::<P>()?)))
+        }
+        match &self.code {
+            Code::Component(component) => Ok(CheckpointRunner::Component(component.checkpoint(&self.settings)?)),
+            Code::Native if self.name == native::Full::DESCRIPTION.name => boxed::<native::Full>(self),
+            Code::Native if self.name == native::Periodic::DESCRIPTION.name => boxed::<native::Periodic>(self),
+            Code::Native if self.name == native::Zero::DESCRIPTION.name => boxed::<native::Zero>(self),
+            Code::Native => boxed::<native::Events>(self),
+        }
+    }
+}
+
+enum Running {
+    Native(Box<dyn CachePolicy + Send>),
+    Component(reprise_wasm::CachePolicy),
+}
+
+/// A running eviction policy.
+pub(crate) struct CacheRunner {
+    /// Whether it is asked for admission.
+    pub admission: bool,
+    state_schema: u32,
+    running: Running,
+}
+
+impl CacheRunner {
+    pub fn step(&mut self, words: &[u64], want: u32, victims: &mut Vec<u32>) -> Result<(), PolicyError> {
+        match &mut self.running {
+            Running::Native(policy) => policy.step(Events::new(words), want, victims),
+            Running::Component(policy) => policy.step(words, want, victims)?,
+        }
+        Ok(())
+    }
+
+    pub fn admit(&mut self, question: &Admission<'_>, verdicts: &mut Vec<bool>) -> Result<(), PolicyError> {
+        match &mut self.running {
+            Running::Native(policy) => policy.admit(question, verdicts),
+            Running::Component(policy) => policy.admit(question, verdicts)?,
+        }
+        Ok(())
+    }
+
+    /// What a successor should know, with its schema; `None` if the policy keeps nothing of its own.
+    pub fn save(&mut self) -> Result<Option<(u32, Vec<u8>)>, PolicyError> {
+        match &mut self.running {
+            _ if self.state_schema == 0 => Ok(None),
+            Running::Native(policy) => Ok(Some((self.state_schema, policy.save()))),
+            Running::Component(policy) => Ok(policy.save()?),
+        }
+    }
+
+    /// Takes a predecessor's state; `false` if it makes no sense to this policy.
+    pub fn load(&mut self, schema: u32, bytes: &[u8]) -> Result<bool, PolicyError> {
+        match &mut self.running {
+            _ if self.state_schema == 0 => Ok(false),
+            Running::Native(policy) => Ok(schema == self.state_schema && policy.load(bytes)),
+            Running::Component(policy) => Ok(policy.load(schema, bytes)?),
+        }
+    }
+}
+
+/// A running checkpoint policy.
+pub(crate) enum CheckpointRunner {
+    Native(Box<dyn CheckpointPolicy + Send>),
+    Component(reprise_wasm::CheckpointPolicy),
+}
+
+impl CheckpointRunner {
+    pub fn choose(&mut self, span: &Span, positions: &mut Vec<u32>) -> Result<(), PolicyError> {
+        match self {
+            Self::Native(policy) => policy.choose(span, positions),
+            Self::Component(policy) => policy.choose(span, positions)?,
+        }
+        Ok(())
+    }
+}

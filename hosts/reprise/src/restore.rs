@@ -1,0 +1,332 @@
+//! Restoring what a plan adopts: read, verified, handed to the engine; shortened, consistently over all groups, where a record
+//! cannot be read.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+        mpsc,
+    },
+    thread::{self, JoinHandle},
+};
+
+use reprise_core::{
+    Digest,
+    plan::{Candidate, Candidates, Planner},
+};
+use reprise_disk::{Buffer, Key};
+
+use crate::{
+    cache::{Inner, Vault, lock},
+    group::Group,
+    plan::{LeaseGuard, Path, Plan},
+    record::{BlockSink, Record},
+    sequence::record,
+};
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The reading thread and its queue.
+pub(crate) struct Reader {
+    queue: Option<mpsc::Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Reader {
+    pub fn start() -> io::Result<Self> {
+        let (queue, jobs) = mpsc::channel::<Job>();
+        let thread = thread::Builder::new().name("reprise-read".to_owned()).spawn(move || {
+            for job in jobs {
+                job();
+            }
+        })?;
+        Ok(Self { queue: Some(queue), thread: Some(thread) })
+    }
+
+    fn submit(&self, job: Job) {
+        let queue = self.queue.as_ref().expect("the queue lives as long as the reader");
+        // A send fails only if the thread is gone; the job's own channel then tells who waits.
+        let _ = queue.send(job);
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What a restore gave the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// Tokens whose compressed entries were accepted: what counts, whatever the sink was given beyond.
+    pub adopted_tokens: u32,
+    /// The last of these, to be computed again to rebuild the windows.
+    pub replayed_tokens: u32,
+    /// Tokens that need a forward pass.
+    pub computed_tokens: u32,
+    /// Whether the checkpoint at the end of what was adopted was accepted.
+    pub checkpoint: bool,
+    /// Whether this is less than planned, because records could not be read.
+    pub shortened: bool,
+    /// Payload bytes read, by group.
+    pub loaded_bytes: [u64; Group::ALL.len()],
+}
+
+/// A restore under way.
+pub struct Restore<S> {
+    blocks: Arc<AtomicU32>,
+    outcome: Outcome<S>,
+}
+
+enum Outcome<S> {
+    Now(Restored, S),
+    Later(mpsc::Receiver<(Restored, S)>),
+}
+
+/// Everything a restore needs.
+pub(crate) struct Request {
+    pub plan: Plan,
+    pub digests: Arc<[Digest]>,
+    pub namespace: u16,
+    pub now: u64,
+    pub replay: bool,
+    pub planner: Planner,
+    /// Held until the restore is done.
+    pub _lease: Option<Arc<LeaseGuard>>,
+}
+
+impl<S: BlockSink> Restore<S> {
+    pub(crate) fn start(inner: &Inner, request: Request, mut sink: S) -> Self {
+        let blocks = Arc::new(AtomicU32::new(0));
+        let outcome = match &inner.threads {
+            None => Outcome::Now(on_paper(&inner.vault, &request.plan), sink),
+            Some(_) if request.plan.adopted_tokens == 0 => Outcome::Now(on_paper(&inner.vault, &request.plan), sink),
+            Some(threads) => {
+                let (done, outcome) = mpsc::channel();
+                let (vault, progress) = (Arc::clone(&inner.vault), Arc::clone(&blocks));
+                threads.reader.submit(Box::new(move || {
+                    let restored = read(&vault, &request, &progress, &mut sink);
+                    drop(request);
+                    // Nobody waits any more if the receiver is gone.
+                    let _ = done.send((restored, sink));
+                }));
+                Outcome::Later(outcome)
+            }
+        };
+        Self { blocks, outcome }
+    }
+
+    /// Blocks accepted so far.
+    pub fn accepted_blocks(&self) -> u32 {
+        self.blocks.load(Ordering::Relaxed)
+    }
+
+    /// The outcome with the sink, or the restore itself if it is still under way.
+    ///
+    /// # Errors
+    /// The restore, to be asked again.
+    ///
+    /// # Panics
+    /// When the sink panicked.
+    pub fn poll(self) -> Result<(Restored, S), Self> {
+        match self.outcome {
+            Outcome::Now(restored, sink) => Ok((restored, sink)),
+            Outcome::Later(receiver) => match receiver.try_recv() {
+                Ok(outcome) => Ok(outcome),
+                Err(mpsc::TryRecvError::Empty) => Err(Self { blocks: self.blocks, outcome: Outcome::Later(receiver) }),
+                Err(mpsc::TryRecvError::Disconnected) => panic!("the sink of a restore panicked"),
+            },
+        }
+    }
+
+    /// Waits for the outcome.
+    ///
+    /// # Panics
+    /// When the sink panicked.
+    pub fn wait(self) -> (Restored, S) {
+        match self.outcome {
+            Outcome::Now(restored, sink) => (restored, sink),
+            Outcome::Later(receiver) => receiver.recv().expect("the sink of a restore panicked"),
+        }
+    }
+}
+
+/// Without a store nothing is read; what would be is counted.
+fn on_paper(vault: &Vault, plan: &Plan) -> Restored {
+    let blocks = u64::from(plan.adopted_tokens / vault.shape.block_tokens);
+    let mut loaded_bytes = [0; Group::ALL.len()];
+    let mut ledger = lock(&vault.ledger);
+    for (group, records) in [
+        (Group::History, blocks),
+        (Group::Window, u64::from(plan.loads_checkpoint)),
+        (Group::Draft, u64::from(plan.loads_checkpoint)),
+    ] {
+        if let Some(shape) = vault.shape.group(group) {
+            let counters = ledger.counters.group_mut(group);
+            counters.loaded_records += records;
+            counters.loaded_bytes += records * shape.record_bytes;
+            loaded_bytes[group as usize] = records * shape.record_bytes;
+        }
+    }
+    Restored {
+        adopted_tokens: plan.adopted_tokens,
+        replayed_tokens: plan.replayed_tokens,
+        computed_tokens: plan.computed_tokens,
+        checkpoint: plan.loads_checkpoint,
+        shortened: false,
+        loaded_bytes,
+    }
+}
+
+/// One restore from the store.
+struct Reading<'a, S> {
+    vault: &'a Vault,
+    request: &'a Request,
+    sink: &'a mut S,
+    buffer: Buffer,
+    loaded_bytes: [u64; Group::ALL.len()],
+}
+
+fn read<S: BlockSink>(vault: &Vault, request: &Request, progress: &AtomicU32, sink: &mut S) -> Restored {
+    let plan = &request.plan;
+    let block_tokens = vault.shape.block_tokens;
+    let mut reading = Reading { vault, request, sink, buffer: Buffer::default(), loaded_bytes: [0; Group::ALL.len()] };
+    let planned_blocks = plan.adopted_tokens / block_tokens;
+    let mut good_blocks = 0;
+    while good_blocks < planned_blocks && reading.block(good_blocks) {
+        good_blocks += 1;
+        progress.store(good_blocks, Ordering::Relaxed);
+    }
+    let mut taken = Candidate {
+        computed_tokens: plan.computed_tokens,
+        adopted_tokens: plan.adopted_tokens,
+        replayed_tokens: plan.replayed_tokens,
+    };
+    let mut shortened = false;
+    let mut checkpoint = plan.loads_checkpoint;
+    loop {
+        if good_blocks < taken.adopted_tokens / block_tokens {
+            (taken, checkpoint) = reading.plan_again(good_blocks);
+            shortened = true;
+        } else if checkpoint && !reading.checkpoint(taken.adopted_tokens / block_tokens - 1) {
+            (taken, checkpoint) = reading.plan_again(good_blocks);
+            shortened = true;
+        } else {
+            break;
+        }
+    }
+    let Candidate { adopted_tokens, replayed_tokens, computed_tokens } = taken;
+    if shortened {
+        correct_counters(vault, plan, &taken);
+    }
+    let loaded_bytes = reading.loaded_bytes;
+    Restored { adopted_tokens, replayed_tokens, computed_tokens, checkpoint, shortened, loaded_bytes }
+}
+
+/// A plan was counted as made; what was given is less.
+fn correct_counters(vault: &Vault, plan: &Plan, taken: &Candidate) {
+    let mut ledger = lock(&vault.ledger);
+    let counters = &mut ledger.counters;
+    counters.explain(reprise_core::plan::Explain::Unreadable);
+    counters.hits -= u64::from(taken.adopted_tokens == 0);
+    counters.adopted_tokens -= u64::from(plan.adopted_tokens) - u64::from(taken.adopted_tokens);
+    counters.replayed_tokens =
+        counters.replayed_tokens + u64::from(taken.replayed_tokens) - u64::from(plan.replayed_tokens);
+    counters.computed_tokens =
+        counters.computed_tokens + u64::from(taken.computed_tokens) - u64::from(plan.computed_tokens);
+}
+
+impl<S: BlockSink> Reading<'_, S> {
+    fn record(&self, group: Group, block: u32) -> Record {
+        record(&self.request.digests, self.vault.shape.block_tokens, group, block)
+    }
+
+    /// Reads one block and hands it over; notes it as unreadable if that fails.
+    fn block(&mut self, block: u32) -> bool {
+        let record = self.record(Group::History, block);
+        let id = lock(&self.vault.ledger).tree.find(&record.digest);
+        let Some(id) = id else { return false };
+        let read = self.load(id, &record);
+        if !read {
+            let mut ledger = lock(&self.vault.ledger);
+            // With its lease expired it may have gone meanwhile: then it is just not there.
+            if ledger.tree.find(&record.digest) == Some(id) {
+                ledger.set_unreadable(id);
+            }
+        }
+        read
+    }
+
+    /// Reads the records of the checkpoint that ends `block`; drops it if that fails.
+    fn checkpoint(&mut self, block: u32) -> bool {
+        let digest = self.request.digests[block as usize];
+        let found = {
+            let ledger = lock(&self.vault.ledger);
+            ledger.tree.find(&digest).and_then(|id| Some((id, ledger.tree.checkpoint_of(id)?)))
+        };
+        let Some((id, slot)) = found else { return false };
+        let vault = self.vault;
+        let read = vault.shape.checkpoint_groups().all(|(group, _)| {
+            let record = self.record(group, block);
+            self.load(slot, &record)
+        });
+        if !read {
+            self.drop_checkpoint(id, slot);
+        }
+        read
+    }
+
+    fn drop_checkpoint(&self, id: u32, slot: u32) {
+        let mut ledger = lock(&self.vault.ledger);
+        if ledger.tree.checkpoint_of(id) == Some(slot) {
+            ledger.tree.drop_checkpoint(id);
+        }
+    }
+
+    fn load(&mut self, slot: u32, record: &Record) -> bool {
+        let store = self.vault.store.as_ref().expect("only a cache with a store reads");
+        let key = Key {
+            namespace: self.request.namespace,
+            digest: record.digest,
+            position: u64::from(record.position_tokens),
+        };
+        let payload_bytes = self.vault.shape.record_bytes(record.group);
+        let result = store.get(record.group.number(), slot, &key, &mut self.buffer);
+        let mut ledger = lock(&self.vault.ledger);
+        let counters = ledger.counters.group_mut(record.group);
+        match result {
+            Ok(()) => {
+                counters.loaded_records += 1;
+                counters.loaded_bytes += payload_bytes;
+                drop(ledger);
+                self.loaded_bytes[record.group as usize] += payload_bytes;
+                store.touch(record.group.number(), slot, self.request.now);
+                self.sink.accept(record, &self.buffer.bytes()[..payload_bytes as usize]);
+                true
+            }
+            Err(_) => {
+                counters.failed_reads += 1;
+                false
+            }
+        }
+    }
+
+    /// The best plan for the `good_blocks` that were accepted.
+    fn plan_again(&self, good_blocks: u32) -> (Candidate, bool) {
+        let Request { digests, replay, planner, plan, .. } = self.request;
+        let mut ledger = lock(&self.vault.ledger);
+        let path = Path::find(&ledger, &digests[..good_blocks as usize], good_blocks);
+        let lookup = path.lookup(self.vault, plan.prompt_tokens, *replay);
+        let taken = planner.choose(&Candidates::new(&lookup));
+        let checkpoint = path.checkpoint.filter(|_| taken.loads_checkpoint()).map(|(slot, _)| slot);
+        if let Some(slot) = checkpoint {
+            ledger.tree.touch_checkpoint(slot, self.request.now);
+        }
+        (taken, checkpoint.is_some())
+    }
+}

@@ -1,0 +1,264 @@
+//! Writing behind the engine's back: one thread, in order, with bounded memory.
+
+use std::{
+    io,
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc,
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use reprise_core::Digest;
+use reprise_disk::{Buffer, Key, StoreError};
+
+use crate::{
+    cache::{Vault, lock},
+    group::Group,
+};
+
+/// How long admission stays off after the disk was full or failed, before the next record is tried.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// One record on its way to the store.
+pub(crate) struct Write {
+    pub group: Group,
+    pub slot: u32,
+    pub key: Key,
+    pub parent: Digest,
+    /// The block whose record this is, or at whose end the checkpoint lies.
+    pub block: u32,
+    pub now: u64,
+    /// What the end of this write lets go: a pin on the block `0`, held for the whole save.
+    pub unpin: Option<u32>,
+    /// Whether this is the last record of a checkpoint, which becomes readable with it.
+    pub completes_checkpoint: bool,
+    pub buffer: Buffer,
+}
+
+/// Memory for records in flight: at most a number of bytes, at least one record.
+#[derive(Default)]
+struct Memory {
+    in_use_bytes: u64,
+    spare: Vec<Buffer>,
+}
+
+struct Shared {
+    vault: Arc<Vault>,
+    memory: Mutex<Memory>,
+    limit_bytes: u64,
+    freed: Condvar,
+    outstanding: Mutex<u64>,
+    done: Condvar,
+    admission: Admission,
+}
+
+/// Whether the store takes records: off after a failure, tried again after a while.
+#[derive(Default)]
+struct Admission {
+    off: AtomicBool,
+    since: Mutex<Option<Instant>>,
+    refusals: AtomicU64,
+    reason: Mutex<Option<String>>,
+}
+
+impl Admission {
+    fn is_open(&self) -> bool {
+        !self.off.load(Ordering::Acquire) || lock(&self.since).is_none_or(|since| since.elapsed() >= RETRY_AFTER)
+    }
+
+    fn report(&self, result: &Result<(), StoreError>) {
+        match result {
+            Ok(()) => {
+                if self.off.swap(false, Ordering::AcqRel) {
+                    *lock(&self.reason) = None;
+                }
+            }
+            Err(error) => {
+                *lock(&self.since) = Some(Instant::now());
+                *lock(&self.reason) = Some(describe(error));
+                self.refusals.fetch_add(1, Ordering::Relaxed);
+                self.off.store(true, Ordering::Release);
+            }
+        }
+    }
+}
+
+/// An error with its causes, in one line.
+fn describe(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        let part = source.to_string();
+        if !text.contains(&part) {
+            text = format!("{text}: {part}");
+        }
+        cause = source.source();
+    }
+    text
+}
+
+/// The writing thread and its queue.
+pub(crate) struct Writer {
+    shared: Arc<Shared>,
+    queue: Option<mpsc::Sender<Write>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub fn start(vault: Arc<Vault>, limit_bytes: u64) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            vault,
+            memory: Mutex::default(),
+            limit_bytes,
+            freed: Condvar::new(),
+            outstanding: Mutex::new(0),
+            done: Condvar::new(),
+            admission: Admission::default(),
+        });
+        let (queue, writes) = mpsc::channel::<Write>();
+        let thread = thread::Builder::new().name("reprise-write".to_owned()).spawn({
+            let shared = Arc::clone(&shared);
+            move || {
+                for write in writes {
+                    shared.write(write);
+                }
+            }
+        })?;
+        Ok(Self { shared, queue: Some(queue), thread: Some(thread) })
+    }
+
+    /// A buffer of `bytes`, once there is memory for it. Its contents are arbitrary.
+    pub fn buffer(&self, bytes: u64) -> Buffer {
+        let mut memory = lock(&self.shared.memory);
+        while memory.in_use_bytes > 0 && memory.in_use_bytes + bytes > self.shared.limit_bytes {
+            memory = self.shared.freed.wait(memory).unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        memory.in_use_bytes += bytes;
+        let mut buffer = memory.spare.pop().unwrap_or_default();
+        drop(memory);
+        buffer.resize(bytes as usize);
+        buffer
+    }
+
+    /// Gives a buffer back that was not written.
+    pub fn give_back(&self, buffer: Buffer) {
+        self.shared.give_back(buffer);
+    }
+
+    /// Whether there is memory for a buffer of `bytes` without waiting for the writing thread, which cannot help when what is in use
+    /// waits for a save.
+    pub fn has_memory(&self, bytes: u64) -> bool {
+        let memory = lock(&self.shared.memory);
+        memory.in_use_bytes == 0 || memory.in_use_bytes + bytes <= self.shared.limit_bytes
+    }
+
+    /// Queues a record.
+    pub fn submit(&self, write: Write) {
+        *lock(&self.shared.outstanding) += 1;
+        let queue = self.queue.as_ref().expect("the queue lives as long as the writer");
+        if let Err(mpsc::SendError(write)) = queue.send(write) {
+            // The thread is gone (it panicked): the record counts as failed.
+            self.shared.finish(&write, false);
+            self.shared.give_back(write.buffer);
+        }
+    }
+
+    /// Waits until nothing is queued.
+    pub fn drain(&self) {
+        self.wait_until(|outstanding| outstanding == 0);
+    }
+
+    /// Waits until a queued record is done, or nothing is queued. Returns whether something was.
+    pub fn wait_for_progress(&self) -> bool {
+        let before = *lock(&self.shared.outstanding);
+        if before > 0 {
+            self.wait_until(|outstanding| outstanding < before);
+        }
+        before > 0
+    }
+
+    fn wait_until(&self, done: impl Fn(u64) -> bool) {
+        let mut outstanding = lock(&self.shared.outstanding);
+        while !done(*outstanding) {
+            outstanding = self.shared.done.wait(outstanding).unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+    }
+
+    /// Whether the store takes records now.
+    pub fn is_admitting(&self) -> bool {
+        self.shared.admission.is_open()
+    }
+
+    /// Why the store takes no records, if it does not.
+    pub fn refusal(&self) -> Option<String> {
+        lock(&self.shared.admission.reason).clone()
+    }
+}
+
+impl Drop for Writer {
+    /// Writes what is queued, then ends the thread.
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic there was reported by the thread itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn write(&self, mut write: Write) {
+        let store = self.vault.store.as_ref().expect("a writer has a store");
+        let Write { group, slot, ref key, parent, now, .. } = write;
+        let result = store.put(group.number(), slot, key, parent, now, &mut write.buffer);
+        self.admission.report(&result);
+        self.finish(&write, result.is_ok());
+        self.give_back(write.buffer);
+    }
+
+    /// Enters the end of a write into the books.
+    fn finish(&self, write: &Write, written: bool) {
+        let mut ledger = lock(&self.vault.ledger);
+        let payload_bytes = self.vault.shape.record_bytes(write.group);
+        let counters = ledger.counters.group_mut(write.group);
+        if written {
+            counters.written_records += 1;
+            counters.written_bytes += payload_bytes;
+        } else {
+            counters.failed_writes += 1;
+        }
+        match (write.group, written) {
+            (Group::History, true) => ledger.set_written(write.block),
+            (Group::History, false) => ledger.set_unreadable(write.block),
+            (_, true) if write.completes_checkpoint => {
+                if ledger.tree.checkpoint_of(write.block) == Some(write.slot) {
+                    ledger.tree.unpin_checkpoint(write.slot);
+                    ledger.tree.set_checkpoint_readable(write.slot);
+                }
+            }
+            (_, true) => {}
+            (_, false) => {
+                if ledger.tree.checkpoint_of(write.block) == Some(write.slot) {
+                    ledger.tree.drop_checkpoint(write.block);
+                }
+            }
+        }
+        if let Some(block) = write.unpin {
+            ledger.unpin(block, write.now);
+        }
+        drop(ledger);
+        *lock(&self.outstanding) -= 1;
+        self.done.notify_all();
+    }
+
+    fn give_back(&self, buffer: Buffer) {
+        let mut memory = lock(&self.memory);
+        memory.in_use_bytes -= buffer.len() as u64;
+        memory.spare.push(buffer);
+        drop(memory);
+        self.freed.notify_all();
+    }
+}

@@ -1,0 +1,72 @@
+//! What a policy may use.
+
+use std::time::Duration;
+
+/// How much a call may do. A call's allowance grows with what it is given and asked for: its *items* are events and
+/// wanted victims, blocks of a question, eight-byte words of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Budget {
+    /// Time: what a serving process sets. It is measured in ticks of a tenth of `per_call`, and a call is cut within two ticks of its
+    /// deadline. The deadline does not run while the machine lets the thread wait.
+    Deadline {
+        /// For each call.
+        per_call: Duration,
+        /// For each item, in addition.
+        per_item: Duration,
+    },
+    /// Instructions, roughly: what a replay sets if it must repeat exactly even where a policy is cut. Costs a quarter to a third
+    /// of the speed. Comparable within one version of wasmtime only.
+    Fuel {
+        /// For each call.
+        per_call: u64,
+        /// For each item, in addition.
+        per_item: u64,
+    },
+}
+
+impl Budget {
+    /// 2 ms a call and 500 ns an item.
+    pub const DEADLINE: Self =
+        Self::Deadline { per_call: Duration::from_millis(2), per_item: Duration::from_nanos(500) };
+
+    /// About what [`Budget::DEADLINE`] allows, in fuel.
+    pub const FUEL: Self = Self::Fuel { per_call: 5_000_000, per_item: 2_000 };
+}
+
+/// Limits of an [`Engine`](crate::Engine); each closes a way in which a component could harm its host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Of each call on the way of a request: `step`, `admit`, `choose`, `choose-plan`.
+    pub budget: Budget,
+    /// How many calls' worth the rare calls get: instantiation, `describe`, `configure`, `attach`, `save`, `load`.
+    pub rare_calls: u32,
+    /// Linear memory of one policy, all its memories together. Default 64 MiB, enough for a million records of `lru`.
+    pub memory_bytes: usize,
+    /// Elements of all its tables together.
+    pub table_elements: usize,
+    /// Core instances, memories and tables, each.
+    pub instances: usize,
+    /// Size of a component. The compiler's own time and memory grow with it and cannot be bounded otherwise: load off the way of
+    /// requests.
+    pub component_bytes: usize,
+    /// Stack of the compiled code.
+    pub stack_bytes: usize,
+    /// What an answer may hold beyond what was asked for before the copy is refused. Bounds what a lying length makes the host
+    /// allocate.
+    pub answer_slack_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            budget: Budget::DEADLINE,
+            rare_calls: 500,
+            memory_bytes: 64 << 20,
+            table_elements: 10_000,
+            instances: 16,
+            component_bytes: 16 << 20,
+            stack_bytes: 512 << 10,
+            answer_slack_bytes: 64 << 10,
+        }
+    }
+}

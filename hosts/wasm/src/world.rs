@@ -1,0 +1,89 @@
+//! Whether bytes are a component of the world that is wanted, and what they are instead.
+
+use reprise_core::policy::Kind;
+use wasmtime::component::Component;
+
+use crate::error::LoadError;
+
+/// Version of package `reprise:policy` that this host speaks; a component made for another 0.1 fits.
+const VERSION: &str = "0.1.0";
+
+const MAGIC: &[u8] = b"\0asm";
+/// Version field of core modules.
+const MODULE: [u8; 4] = [1, 0, 0, 0];
+/// Version and layer of components.
+const COMPONENT: [u8; 4] = [0x0d, 0, 1, 0];
+
+/// The full name of an interface of the contract.
+pub(crate) fn interface(name: &str) -> String {
+    format!("reprise:policy/{name}@{VERSION}")
+}
+
+/// The world of a kind of policy.
+pub(crate) const fn world(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Checkpoint => "reprise:policy/checkpoint-policy@0.1.0",
+        Kind::Cache => "reprise:policy/cache-policy@0.1.0",
+    }
+}
+
+/// The interfaces that a world demands; the first is the one that tells it from others.
+const fn demanded(kind: Kind) -> [&'static str; 2] {
+    match kind {
+        Kind::Checkpoint => ["checkpoints", "setup"],
+        Kind::Cache => ["cache", "setup"],
+    }
+}
+
+/// Refuses what is too large or no component, before anything parses it.
+pub(crate) fn check_bytes(bytes: &[u8], origin: &str, kind: Kind, limit: usize) -> Result<(), LoadError> {
+    let origin = || origin.to_owned();
+    if bytes.len() > limit {
+        return Err(LoadError::TooLarge { origin: origin(), bytes: bytes.len(), limit });
+    }
+    let head: Option<&[u8; 8]> = bytes.first_chunk();
+    match head.map(|head| head.split_at(4)) {
+        Some((magic, version)) if magic == MAGIC && version == COMPONENT => Ok(()),
+        Some((magic, version)) if magic == MAGIC && version == MODULE => {
+            Err(LoadError::Module { origin: origin(), world: world(kind), missing: interface(demanded(kind)[0]) })
+        }
+        Some((magic, version)) if magic == MAGIC => Err(LoadError::NotWasm {
+            origin: origin(),
+            found: format!("WebAssembly of the unknown version {}", hexadecimal(version)),
+        }),
+        _ => Err(LoadError::NotWasm {
+            origin: origin(),
+            found: match bytes {
+                [] => "it is empty".to_owned(),
+                _ => format!("it begins with {}", hexadecimal(&bytes[..bytes.len().min(8)])),
+            },
+        }),
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
+}
+
+/// Refuses imports, and exports that lack an interface.
+pub(crate) fn check_interfaces(
+    component: &Component,
+    engine: &wasmtime::Engine,
+    origin: &str,
+    kind: Kind,
+) -> Result<(), LoadError> {
+    let ty = component.component_type();
+    if let Some((import, _)) = ty.imports(engine).next() {
+        return Err(LoadError::Import { origin: origin.to_owned(), import: import.to_owned() });
+    }
+    let missing = demanded(kind).map(interface).into_iter().find(|name| component.get_export_index(None, name).is_none());
+    let Some(missing) = missing else { return Ok(()) };
+    Err(LoadError::Missing { origin: origin.to_owned(), world: world(kind), missing, found: exports(component, engine) })
+}
+
+/// What a component exports, for a message.
+pub(crate) fn exports(component: &Component, engine: &wasmtime::Engine) -> String {
+    let ty = component.component_type();
+    let names: Vec<String> = ty.exports(engine).map(|(name, _)| format!("`{name}`")).collect();
+    if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+}

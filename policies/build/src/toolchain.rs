@@ -1,0 +1,135 @@
+//! Which compiler builds for wasm32, and how to get one.
+//!
+//! Either rustc comes with the target's standard library, or one that is packaged with the sources of `core` and `alloc` builds
+//! them on the way (Debian's `rustc-web` and `rust-web-src`).
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+
+/// The target of all components.
+pub const TARGET: &str = "wasm32-unknown-unknown";
+
+/// Debian's compiler and sources.
+const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
+const DEBIAN_PACKAGES: [&str; 2] = ["rustc-web", "rust-web-src"];
+
+/// A compiler that can build components.
+pub struct Toolchain {
+    rustc: PathBuf,
+    version: String,
+    /// Set when `core` and `alloc` are built from source.
+    from_source: Option<FromSource>,
+}
+
+/// What building the standard library takes.
+struct FromSource {
+    library: PathBuf,
+    linker: PathBuf,
+}
+
+impl Toolchain {
+    /// The first toolchain that will do; installs one if there is none and a package client can.
+    pub fn find_or_install() -> Result<Self> {
+        if let Some(found) = Self::find()? {
+            return Ok(found);
+        }
+        println!("components: no compiler for {TARGET} here, installing one");
+        for (program, arguments) in [
+            ("rustup", &["target", "add", TARGET][..]),
+            ("apt-get", &["update"]),
+            ("apt-get", &["install", "-y", "--no-install-recommends", DEBIAN_PACKAGES[0], DEBIAN_PACKAGES[1]]),
+        ] {
+            // A client that is missing or fails is not the end: the next one may do.
+            if let Err(error) = Command::new(program).args(arguments).stdin(Stdio::null()).status() {
+                println!("components: {program}: {error}");
+            }
+            if let Some(found) = Self::find()? {
+                return Ok(found);
+            }
+        }
+        bail!(
+            "no compiler for {TARGET}: install its standard library (`rustup target add {TARGET}`), or, as root on Debian, \
+             `apt-get install {}` and a `rust-lld` (rustup's toolchain has one)",
+            DEBIAN_PACKAGES.join(" ")
+        )
+    }
+
+    fn find() -> Result<Option<Self>> {
+        let rustc = std::env::var_os("RUSTC").map_or_else(|| PathBuf::from("rustc"), PathBuf::from);
+        let library = print(&rustc, &["--print", "target-libdir", "--target", TARGET])?;
+        if Path::new(&library).is_dir() {
+            let version = print(&rustc, &["--version"])?;
+            return Ok(Some(Self { rustc, version, from_source: None }));
+        }
+        if !Path::new(DEBIAN_RUSTC).exists() {
+            return Ok(None);
+        }
+        let sysroot = print(Path::new(DEBIAN_RUSTC), &["--print", "sysroot"])?;
+        let library = Path::new(&sysroot).join("lib/rustlib/src/rust/library");
+        let (true, Some(linker)) = (library.join("core").is_dir(), linker(&rustc)?) else { return Ok(None) };
+        let version = print(Path::new(DEBIAN_RUSTC), &["--version"])?;
+        Ok(Some(Self { rustc: DEBIAN_RUSTC.into(), version, from_source: Some(FromSource { library, linker }) }))
+    }
+
+    /// As `rustc --version` prints it.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// A `cargo build` for [`TARGET`] of the workspace at `root`. Paths of this machine are kept out of what is built.
+    pub fn cargo_build(&self, root: &Path) -> Result<Command> {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(cargo);
+        command.current_dir(root).args(["build", "--release", "--target", TARGET]);
+        command.env("RUSTC", &self.rustc);
+        command.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "3");
+        command.env("CARGO_PROFILE_RELEASE_LTO", "fat");
+        command.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1");
+        command.env("CARGO_PROFILE_RELEASE_PANIC", "abort");
+        command.env("CARGO_PROFILE_RELEASE_STRIP", "true");
+        // A stack of 64 KiB: the default of 1 MiB would be most of a small policy's memory.
+        let mut flags = vec!["-Clink-arg=-zstack-size=65536".to_owned()];
+        let mut hide = |from: &Path, to: &str| flags.push(format!("--remap-path-prefix={}={to}", from.display()));
+        hide(root, "reprise");
+        hide(&cargo_home()?.join("registry/src"), "registry");
+        if let Some(FromSource { library, linker }) = &self.from_source {
+            hide(library, "library");
+            hide(&library.canonicalize().context("following the path of the library's sources")?, "library");
+            // Unstable options are allowed for this command only: exported, the variable would rebuild everything else.
+            command.env("RUSTC_BOOTSTRAP", "1").args(["-Z", "build-std=core,alloc"]);
+            command.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker);
+        }
+        command.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+        Ok(command)
+    }
+}
+
+/// A `rust-lld`: that of the default toolchain, else one in the path's usual place. Distributions' own `lld` may be too old.
+fn linker(rustc: &Path) -> Result<Option<PathBuf>> {
+    let sysroot = print(rustc, &["--print", "sysroot"])?;
+    let host = print(rustc, &["--print", "host-tuple"])?;
+    let candidates = [Path::new(&sysroot).join("lib/rustlib").join(host).join("bin/rust-lld"), "/usr/bin/rust-lld".into()];
+    Ok(candidates.into_iter().find(|path| path.exists()))
+}
+
+fn cargo_home() -> Result<PathBuf> {
+    if let Some(home) = std::env::var_os("CARGO_HOME") {
+        return Ok(home.into());
+    }
+    let home = std::env::home_dir().context("there is no home directory, and CARGO_HOME is not set")?;
+    Ok(home.join(".cargo"))
+}
+
+/// What a compiler prints, trimmed.
+fn print(rustc: &Path, arguments: &[&str]) -> Result<String> {
+    let output =
+        Command::new(rustc).args(arguments).output().with_context(|| format!("running {}", rustc.display()))?;
+    if !output.status.success() {
+        bail!("{} {}: {}", rustc.display(), arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}
