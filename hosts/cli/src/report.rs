@@ -85,6 +85,13 @@ impl Report<'_> {
                 "dropped": recovery.dropped, "remarks": recovery.remarks, "io": recovery.io,
             },
             "store_refuses": outcome.stats.store_refuses,
+            "store_usage": cache.usage().map(|usage| json!({
+                "groups": usage.classes.iter().map(|class| (class.name.clone(), json!({
+                    "quota_bytes": class.quota_bytes, "allocated_bytes": class.allocated_bytes,
+                    "trailer_overhead_bytes": class.overhead_bytes,
+                }))).collect::<serde_json::Map<_, _>>(),
+                "table_bytes": usage.table_bytes, "catalogue_bytes": usage.catalogue_bytes,
+            })),
         });
         if let (Value::Object(object), Value::Object(extra)) = (&mut object, extra) {
             object.extend(extra);
@@ -104,7 +111,7 @@ impl Report<'_> {
         let integers = &self.outcome.integers;
         self.write_head(out)?;
         let of_prompts = |tokens: u64| percent(tokens, integers.prompt_tokens);
-        writeln!(out, "{:<28}{:>16}{:>9}", "requests", grouped(integers.requests), "")?;
+        writeln!(out, "{:<28}{:>16}", "requests", grouped(integers.requests))?;
         writeln!(
             out,
             "{:<28}{:>16}{:>9}",
@@ -284,6 +291,17 @@ impl Report<'_> {
                     format!("{} compared, none was wrong", human_bytes(outcome.verified_bytes))
                 }
             )?;
+            if let Some(usage) = self.cache.usage() {
+                let allocated: u64 = usage.classes.iter().map(|class| class.allocated_bytes).sum();
+                let trailers: u64 = usage.classes.iter().map(|class| class.overhead_bytes).sum();
+                let beside = usage.table_bytes + usage.catalogue_bytes + trailers;
+                writeln!(
+                    out,
+                    "on disk: {} in slots, {} in tables and the like beside the quotas",
+                    human_bytes(allocated),
+                    human_bytes(beside)
+                )?;
+            }
             if let Some(reason) = &outcome.stats.store_refuses {
                 writeln!(out, "the store took no more records: {reason}")?;
             }

@@ -1,6 +1,7 @@
 //! The cache itself: opened from a configuration, shared by all that use it.
 
 use std::{
+    collections::HashSet,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -11,7 +12,7 @@ use reprise_core::{
     prefix::Namespace,
     tree::{Restored as Block, Tree},
 };
-use reprise_disk::{GroupClass, IoMode, OpenReport, Options, Store};
+use reprise_disk::{GroupClass, IoMode, OpenReport, Options, Store, Usage};
 
 use crate::{
     config::{Config, Durability},
@@ -125,7 +126,7 @@ impl Cache {
                 };
                 let (store, report) = Store::open(directory, &classes(&shape), &options)
                     .map_err(|source| OpenError::Store { directory: directory.clone(), source })?;
-                recovery = recover(&store, &report, &mut tree, shape.block_tokens);
+                recovery = recover(&store, &report, &mut tree, &shape);
                 Some(store)
             }
         };
@@ -202,6 +203,11 @@ impl Cache {
         Stats::of(&self.inner)
     }
 
+    /// What the store takes of the device, beside the quotas, too; `None` without a store.
+    pub fn usage(&self) -> Option<Usage> {
+        self.inner.store.as_ref().map(Store::usage)
+    }
+
     /// Asks the system to put everything written on stable storage.
     ///
     /// # Errors
@@ -260,11 +266,11 @@ fn catalogue_entry(namespace: &Namespace, root: Digest) -> reprise_disk::Namespa
 
 /// Builds the tree from what the store kept. Blocks come in order of their writing, so that a parent comes before its child;
 /// what no path leads to is left out, and its slot is free.
-fn recover(store: &Store, report: &OpenReport, tree: &mut Tree, block_tokens: u32) -> Recovery {
+fn recover(store: &Store, report: &OpenReport, tree: &mut Tree, shape: &Shape) -> Recovery {
+    let block_tokens = shape.block_tokens;
     let depth = |position: u64| u32::try_from(position / u64::from(block_tokens)).unwrap_or(0);
     let mut blocks = store.take_records(Group::History.number());
     blocks.sort_unstable_by_key(|record| (depth(record.position), record.sequence));
-    let found = blocks.len() as u64;
     let mut last_use = blocks.iter().map(|record| record.last_use).max().unwrap_or(0);
     let unreachable = tree.restore(blocks.into_iter().map(|record| {
         let depth = depth(record.position);
@@ -279,13 +285,15 @@ fn recover(store: &Store, report: &OpenReport, tree: &mut Tree, block_tokens: u3
         (record.slot, block)
     }));
     let mut unreachable = unreachable.len() as u64;
-    let windows = store.take_records(Group::Window.number());
+    let drafts: HashSet<(u32, Digest)> =
+        store.take_records(Group::Draft.number()).iter().map(|draft| (draft.slot, draft.digest)).collect();
     let mut checkpoints = 0;
-    for window in windows {
+    for window in store.take_records(Group::Window.number()) {
         last_use = last_use.max(window.last_use);
+        let complete = shape.draft.is_none() || drafts.contains(&(window.slot, window.digest));
         let restored = tree
             .find(&window.digest)
-            .filter(|&id| tree.depth(id) == depth(window.position))
+            .filter(|&id| complete && tree.depth(id) == depth(window.position))
             .is_some_and(|id| tree.restore_checkpoint(window.slot, id, window.last_use));
         if restored {
             checkpoints += 1;
@@ -303,7 +311,6 @@ fn recover(store: &Store, report: &OpenReport, tree: &mut Tree, block_tokens: u3
         io: store.mode().to_string(),
         direct: *store.mode() == IoMode::Direct,
     }
-    .checked(found)
 }
 
 /// What an operator should know of an open: nothing, if nothing was lost or mended.
@@ -315,11 +322,4 @@ fn remarks(report: &OpenReport) -> Vec<String> {
         && report.classes.iter().all(|class| class.slots_before.is_none() && !class.header_repaired)
         && report.notes.is_empty();
     if quiet { Vec::new() } else { vec![report.to_string()] }
-}
-
-impl Recovery {
-    fn checked(self, found: u64) -> Self {
-        debug_assert!(self.blocks <= found, "no block comes from nowhere");
-        self
-    }
 }

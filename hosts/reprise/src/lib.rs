@@ -81,7 +81,7 @@ pub use reprise_core::{
     policy::Kind as PolicyKind,
     prefix::Namespace,
 };
-pub use reprise_disk::{ReadOnly as StoreReader, StoreError, VerifyReport};
+pub use reprise_disk::{ReadOnly as StoreReader, StoreError, Usage as StoreUsage, VerifyReport};
 pub use reprise_wasm::Description as PolicyDescription;
 pub use restore::{Restore, Restored};
 pub use sequence::{NamespaceHandle, Saved, Sequence};
