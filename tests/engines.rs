@@ -88,7 +88,7 @@ fn a_secondary_tier_never_blocks_and_never_shows_what_cannot_be_read() {
     let mut sequence = namespace.sequence_of_keys(tokens.len() as u64, &keys);
     assert_eq!(sequence.plan(1).unwrap().adopted_tokens, 0);
     let (source, at_gate, open_gate) = Gate::new(Kv::new(&tokens));
-    let store = jobs.submit_store(sequence, source).map_err(|(busy, ..)| busy).unwrap();
+    let store = jobs.submit_store(sequence, source).map_err(|refused| refused.0).unwrap();
     at_gate.recv().unwrap();
     assert_eq!(namespace.presence(&keys), [Presence::HitPending; 8], "inserted, not yet readable");
     let mut reader = namespace.sequence_of_keys(tokens.len() as u64, &keys);
@@ -102,8 +102,9 @@ fn a_secondary_tier_never_blocks_and_never_shows_what_cannot_be_read() {
         let mut sequence = namespace.sequence_of_keys(tokens.len() as u64, &keys);
         sequence.plan(now).unwrap()
     };
-    let waiting = jobs.submit_load(idle(3), Kv::new(&tokens)).map_err(|(busy, ..)| busy).unwrap();
-    let Err((busy, plan, _)) = jobs.submit_load(idle(4), Kv::new(&tokens)) else { panic!("the queue is full") };
+    let waiting = jobs.submit_load(idle(3), Kv::new(&tokens)).map_err(|refused| refused.0).unwrap();
+    let Err(refused) = jobs.submit_load(idle(4), Kv::new(&tokens)) else { panic!("the queue is full") };
+    let (busy, plan, _) = *refused;
     assert_eq!(busy.queued, 1);
     drop(plan);
     open_gate.send(()).unwrap();
@@ -116,7 +117,7 @@ fn a_secondary_tier_never_blocks_and_never_shows_what_cannot_be_read() {
 
     let mut again = namespace.sequence_of_keys(tokens.len() as u64, &keys);
     let memory = Kv::new(&tokens);
-    let load = jobs.submit_load(again.plan(5).unwrap(), memory.clone()).map_err(|(busy, ..)| busy).unwrap();
+    let load = jobs.submit_load(again.plan(5).unwrap(), memory.clone()).map_err(|refused| refused.0).unwrap();
     jobs.drain();
     let finished = jobs.take_finished();
     assert_eq!((finished.len(), finished[0].id, finished[0].checkpoint), (1, load, true));
@@ -139,7 +140,7 @@ fn a_batch_never_claims_a_prefix_it_cannot_restore() {
     let mut batch = namespace.sequence_of_keys(tokens.len() as u64, &keys);
     assert!(batch.restorable().is_empty());
     drop(batch.plan(1).unwrap());
-    jobs.submit_store(batch, Kv::new(&tokens)).map_err(|(busy, ..)| busy).unwrap();
+    jobs.submit_store(batch, Kv::new(&tokens)).map_err(|refused| refused.0).unwrap();
     jobs.drain();
     let stored = &jobs.take_finished()[0].blocks;
     let expected = [[Outcome::Done; 6].as_slice(), &[Outcome::Skipped; 2]].concat();
@@ -226,4 +227,32 @@ fn a_panicking_source_does_not_leave_blocks_pinned_or_readable() {
     let mut sequence = namespace.sequence(&other);
     drop(sequence.plan(4).unwrap());
     assert_eq!(sequence.save(&mut Kv::new(&other)).unwrap().new_blocks, 8, "nothing is pinned");
+}
+
+/// A sink that panics takes nothing down either: its own job ends empty, its lease ends, and the next restore works.
+#[test]
+fn a_panicking_sink_does_not_stop_other_restores() {
+    struct Panics;
+    impl BlockSink for Panics {
+        fn accept(&mut self, _: &Record, _: &[u8]) {
+            panic!("the engine is gone");
+        }
+    }
+    let Opened { cache, namespace, _directory } = open(16, 4);
+    let tokens = prompt(7, 4 * BLOCK_TOKENS + 1);
+    let mut sequence = namespace.sequence(&tokens);
+    drop(sequence.plan(1).unwrap());
+    sequence.save(&mut Kv::new(&tokens)).unwrap();
+    sequence.capture(&mut Kv::new(&tokens)).unwrap();
+    cache.drain();
+    let jobs = Jobs::start(&cache, 4).unwrap();
+    let plan = namespace.sequence(&tokens).plan(2).unwrap();
+    let crashed = jobs.submit_load(plan, Panics).map_err(|refused| refused.0).unwrap();
+    let plan = namespace.sequence(&tokens).plan(3).unwrap();
+    let good = jobs.submit_load(plan, Kv::new(&tokens)).map_err(|refused| refused.0).unwrap();
+    jobs.drain();
+    let finished = jobs.take_finished();
+    assert_eq!((finished[0].id, finished[0].blocks.len()), (crashed, 0));
+    assert_eq!((finished[1].id, &finished[1].blocks[..]), (good, &[Outcome::Done; 4][..]));
+    assert_eq!(cache.stats().leases, 0);
 }

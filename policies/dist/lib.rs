@@ -33,7 +33,10 @@ mod tests {
     fn no_component_is_missing_or_of_an_unknown_name() {
         for name in NAMES {
             assert!(component(name).is_some_and(|bytes| bytes.starts_with(b"\0asm")), "{name}");
-            assert!(MANIFEST.lines().any(|line| line.strip_prefix("name = ") == Some(&format!("\"{name}\""))), "{name}");
+            assert!(
+                MANIFEST.lines().any(|line| line.strip_prefix("name = ") == Some(&format!("\"{name}\""))),
+                "{name}"
+            );
         }
         assert!(component("none").is_none());
     }

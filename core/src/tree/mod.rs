@@ -8,16 +8,16 @@
 
 mod checkpoints;
 mod heap;
+mod index;
 mod node;
 
 use alloc::vec::Vec;
-
-use hashbrown::HashTable;
 
 use crate::{Digest, policy::NO_PARENT};
 
 pub use checkpoints::{Checkpoints, Placement};
 pub use heap::RankHeap;
+pub use index::Index;
 use node::{Identity, Links, NONE};
 
 /// The deepest resident block of a path.
@@ -95,12 +95,12 @@ pub struct Restored {
 
 /// Resident blocks with their checkpoints, bounded by a number of slots for each.
 ///
-/// Memory per block: 80 bytes in the slab, at most 12 in the index, 4 to 20 in the order of leaves.
+/// Memory per block: 80 bytes in the slab, 4 to 20 in the order of leaves; and 12 to 24 in the index, by capacity.
 #[derive(Debug)]
 pub struct Tree {
     links: Vec<Links>,
     identities: Vec<Identity>,
-    index: HashTable<u32>,
+    index: Index,
     free: Vec<u32>,
     leaves: RankHeap<u64>,
     checkpoints: Checkpoints,
@@ -114,7 +114,7 @@ impl Tree {
         Self {
             links: Vec::new(),
             identities: Vec::new(),
-            index: HashTable::new(),
+            index: Index::new(capacity),
             free: Vec::new(),
             leaves: RankHeap::new(),
             checkpoints: Checkpoints::new(checkpoint_capacity),
@@ -179,7 +179,25 @@ impl Tree {
     /// The id of the block with this name, if it is resident.
     #[inline]
     pub fn find(&self, digest: &Digest) -> Option<u32> {
-        self.index.find(digest.short(), |&id| self.identities[id as usize].digest == *digest).copied()
+        self.index.find(digest.short(), |id| self.identities[id as usize].digest == *digest)
+    }
+
+    /// Brings what insertions of these names will read into the processor's cache: the misses overlap, where a loop of insertions would
+    /// wait for each. Changes nothing.
+    pub fn warm_names(&self, digests: &[Digest]) {
+        let read = digests.iter().fold(0, |read, digest| read ^ self.index.first_entry(digest.short()));
+        core::hint::black_box(read);
+    }
+
+    /// The same for removals of these blocks.
+    pub fn warm_blocks(&self, ids: &[u32]) {
+        let read = ids
+            .iter()
+            .filter_map(|&id| self.links.get(id as usize).zip(self.identities.get(id as usize)))
+            .fold(0, |read, (links, identity)| {
+                read ^ u64::from(links.parent) ^ self.index.first_entry(identity.digest.short())
+            });
+        core::hint::black_box(read);
     }
 
     /// The block `found.depth - depth` steps above `found`.
@@ -272,19 +290,19 @@ impl Tree {
     }
 
     /// Puts a block behind `parent` ([`NO_PARENT`] for the first of a path). Returns its id, or `None` when every slot is
-    /// taken.
-    ///
-    /// The caller has looked the block up: a name is never in the tree twice. `pending` blocks are not readable until
+    /// taken or a block of this name is there: a name is never in the tree twice. `pending` blocks are not readable until
     /// [`Tree::set_readable`].
     pub fn insert(&mut self, parent: u32, digest: Digest, namespace: u16, now: u64, pending: bool) -> Option<u32> {
+        if self.vacant() == 0 || self.find(&digest).is_some() {
+            return None;
+        }
         let id = match self.free.pop() {
             Some(id) => id,
-            None if (self.links.len() as u32) < self.capacity => {
+            None => {
                 self.links.push(Links::VACANT);
                 self.identities.push(Identity::VACANT);
                 self.links.len() as u32 - 1
             }
-            None => return None,
         };
         self.occupy(id, parent, digest, namespace, now, pending);
         Some(id)
@@ -348,8 +366,7 @@ impl Tree {
             Links { parent, children: 0, checkpoint: NONE, pins: 0, last_use: now, resident: true };
         self.insertions += 1;
         self.identities[id as usize] = Identity { digest, inserted: self.insertions, depth, namespace, pending };
-        let identities = &self.identities;
-        self.index.insert_unique(digest.short(), id, |&id| identities[id as usize].digest.short());
+        self.index.insert(digest.short(), id);
         if parent == NO_PARENT {
             self.leaves.set(id, now);
         } else {
@@ -401,9 +418,7 @@ impl Tree {
             self.checkpoints.remove(checkpoint);
             checkpoint
         });
-        if let Ok(slot) = self.index.find_entry(digest.short(), |&other| other == id) {
-            slot.remove();
-        }
+        self.index.remove(digest.short(), id);
         self.links[id as usize] = Links::VACANT;
         self.free.push(id);
         let mut heir = None;
@@ -489,7 +504,7 @@ impl Tree {
     pub fn memory_bytes(&self) -> usize {
         self.links.capacity() * size_of::<Links>()
             + self.identities.capacity() * size_of::<Identity>()
-            + self.index.allocation_size()
+            + self.index.memory_bytes()
             + self.free.capacity() * size_of::<u32>()
             + self.leaves.memory_bytes()
     }

@@ -9,12 +9,16 @@ use crate::{replay::Swap, trace::Format};
 
 /// KV prefix cache for models whose cache is of several types: see on your own trace what it keeps, spares and costs.
 #[derive(Debug, Parser)]
-#[command(name = "reprise", version, arg_required_else_help = true, max_term_width = 120)]
+#[command(name = "reprise", version, arg_required_else_help = true, max_term_width = 120, after_help = EXIT_STATUS)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
 }
+
+const EXIT_STATUS: &str = "\
+Exit status: 0 done; 1 the work failed; 2 wrong arguments or input, nothing was touched; 3 a policy failed under
+`replay --strict-policy`.";
 
 /// What can be done.
 #[derive(Debug, Subcommand)]
@@ -53,7 +57,7 @@ pub struct Replay {
     #[arg(long, value_name = "N", help_heading = "Trace")]
     pub limit: Option<usize>,
     /// Seconds between the starts of sessions, for traces whose times count from the start of a session
-    #[arg(long, value_name = "S", default_value_t = 120.0, help_heading = "Trace")]
+    #[arg(long, value_name = "S", default_value_t = 120.0, allow_negative_numbers = true, help_heading = "Trace")]
     pub session_gap: f64,
     /// Leave bad lines of the trace out and count them, instead of stopping at the first
     #[arg(long, help_heading = "Trace")]
@@ -67,10 +71,10 @@ pub struct Replay {
     #[arg(long, value_name = "B", default_value_t = 128, help_heading = "Cache")]
     pub block_tokens: u32,
     /// Quota of compressed entries in GiB [default: 64; 0.5 for the sample]
-    #[arg(long, value_name = "GIB", help_heading = "Cache")]
+    #[arg(long, value_name = "GIB", allow_negative_numbers = true, help_heading = "Cache")]
     pub history_gib: Option<f64>,
     /// Quota of window checkpoints in GiB [default: 16; 0.1 for the sample]
-    #[arg(long, value_name = "GIB", help_heading = "Cache")]
+    #[arg(long, value_name = "GIB", allow_negative_numbers = true, help_heading = "Cache")]
     pub window_gib: Option<f64>,
     /// Keep records in this directory; what it holds from earlier is used
     #[arg(long, value_name = "DIR", conflicts_with = "dry_run", help_heading = "Cache")]
@@ -86,7 +90,7 @@ pub struct Replay {
     /// Where windows are kept: full, periodic:P, events, zero, or FILE.wasm[:key=value,…]
     #[arg(long, value_name = "POLICY", default_value = "events", help_heading = "Policies")]
     pub checkpoints: PolicyChoice,
-    /// What is admitted and evicted: lru, fifo, two-hit, or FILE.wasm[:key=value,…]
+    /// What is admitted and evicted: lru, fifo, two-hit, or FILE.wasm[:key=value,…]; with --untyped: fifo, lru or optimal
     #[arg(long, value_name = "POLICY", default_value = "lru", help_heading = "Policies")]
     pub eviction: PolicyChoice,
     /// How one of several exact plans is taken
@@ -106,6 +110,14 @@ pub struct Replay {
     #[arg(long, help_heading = "Policies")]
     pub strict_policy: bool,
 
+    /// Replay one pool of equal blocks, the trace's own, by the rules of the public kvcache-simulator 0.1.3: no model, nothing
+    /// stored, only the last half of the requests measured; `--eviction optimal` shows what is possible in hindsight
+    #[arg(long, requires = "capacity_blocks", conflicts_with_all = TYPED_ONLY, help_heading = "Without types")]
+    pub untyped: bool,
+    /// Blocks that the pool of --untyped holds
+    #[arg(long, value_name = "N", requires = "untyped", help_heading = "Without types")]
+    pub capacity_blocks: Option<u32>,
+
     /// Prefill rate for the modelled time saved, in tokens per second
     #[arg(long, value_name = "TOKENS", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Report")]
     pub prefill_rate: u32,
@@ -117,6 +129,25 @@ pub struct Replay {
     pub quiet: bool,
 }
 
+/// Options that mean nothing without types.
+const TYPED_ONLY: [&str; 15] = [
+    "session_gap",
+    "model",
+    "block_tokens",
+    "history_gib",
+    "window_gib",
+    "store",
+    "dry_run",
+    "verify",
+    "checkpoints",
+    "planner",
+    "native",
+    "no_replay",
+    "swap",
+    "strict_policy",
+    "prefill_rate",
+];
+
 const REPLAY_HELP: &str = "\
 Examples:
   reprise replay                                         the sample, on a real store
@@ -124,6 +155,7 @@ Examples:
   reprise replay trace.jsonl --checkpoints periodic:4096 --eviction fifo
   reprise replay trace.jsonl --eviction mine.wasm:ways=8 --swap 5000:eviction=lru
   reprise replay trace.jsonl --store /mnt/nvme/cache --limit 1000 --json
+  reprise replay trace.jsonl --untyped --capacity-blocks 7027 --eviction optimal
 
 Exit status: 0 done; 1 the replay failed; 2 wrong arguments, trace or policy, nothing was touched; 3 a policy failed under
 --strict-policy.";
@@ -147,7 +179,7 @@ impl From<PlannerName> for Planner {
 #[derive(Debug, Subcommand)]
 pub enum TraceCommand {
     /// Turn JSONL of token ids with times into a Mooncake trace whose ids give no content away
-    #[command(long_about = TRACE_MAKE_HELP)]
+    #[command(long_about = TRACE_MAKE_HELP, after_help = "Exit status: 0 done; 1 the trace could not be written; 2 wrong arguments or input.")]
     Make {
         /// JSONL with token ids, plain, .gz or .zst; `-` for standard input
         input: PathBuf,
@@ -183,6 +215,9 @@ A trace with other than 512 tokens per id is replayed with --trace-block.";
 #[derive(Debug, Subcommand)]
 pub enum StoreCommand {
     /// Read every record and check it; changes nothing, and works while a cache has the store open
+    #[command(
+        after_help = "Exit status: 0 every record is good; 1 records are damaged, they are misses; 2 there is no store."
+    )]
     Verify {
         /// Directory of the store
         directory: PathBuf,
@@ -196,6 +231,7 @@ pub enum StoreCommand {
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand {
     /// Name, version and settings of a policy: a shipped name or a .wasm file
+    #[command(after_help = "Exit status: 0 done; 2 there is no such policy.")]
     Describe {
         /// lru, fifo, two-hit, full, periodic, events, zero, or FILE.wasm
         policy: PolicyChoice,

@@ -8,3 +8,4 @@ mod progress;
 pub mod replay;
 pub mod report;
 pub mod trace;
+pub mod untyped;

@@ -64,6 +64,7 @@ impl Report<'_> {
             "explain": outcome.stats.counters.explained().map(|(reason, count)| (reason.name().to_owned(), json!(count)))
                 .collect::<serde_json::Map<_, _>>(),
             "policies": outcome.stats.policies,
+            "failed_swaps": outcome.failed_swaps,
             "captures_planned": outcome.stats.counters.captures_planned,
             "captures_skipped": outcome.stats.counters.captures_skipped,
             "refused_blocks": outcome.stats.counters.refused_blocks,
@@ -241,6 +242,9 @@ impl Report<'_> {
                 write!(out, "; failed {} times{retired}", policy.strikes)?;
             }
             writeln!(out)?;
+        }
+        for failed in &self.outcome.failed_swaps {
+            writeln!(out, "{:<12}{failed}", failed.role.to_string())?;
         }
         let natively = [(counters.native_evictions, "victims"), (counters.native_checkpoints, "checkpoint decisions")];
         for (count, what) in natively {

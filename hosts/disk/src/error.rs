@@ -143,7 +143,7 @@ pub enum Miss {
     #[error("the slot does not hold this record")]
     Absent,
     /// The slot should hold this record, but its bytes are not those that were put.
-    #[error("the record is damaged ({})", match .section { Some(section) => format!("section {section}"), None => "trailer".to_owned() })]
+    #[error("the record is damaged ({})", damaged_part(.section))]
     Corrupt {
         /// The first damaged section, or `None` if it is the trailer or the record is not there in full.
         section: Option<usize>,
@@ -151,4 +151,8 @@ pub enum Miss {
     /// The operating system reports an error.
     #[error("the record cannot be read: {0}")]
     Io(#[from] io::Error),
+}
+
+fn damaged_part(section: &Option<usize>) -> String {
+    section.map_or_else(|| "trailer".to_owned(), |section| format!("section {section}"))
 }

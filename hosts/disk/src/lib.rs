@@ -1,8 +1,8 @@
 //! The persistent store of Reprise: slots in preallocated chunks, checked by section.
 //!
-//! A [`Store`] is a directory of few large files. Every group of records that have the same length (a [`GroupClass`]) has a
-//! numbered row of slots; the caller decides which record lies in which slot, and the store keeps it there safely: a
-//! [`get`](Store::get) returns exactly the bytes that were [`put`](Store::put) under the same key, or a [`Miss`].
+//! A [`Store`] is a directory of few large files. Every group of records that have the same length (a [`GroupClass`])
+//! has a numbered row of slots; the caller decides which record lies in which slot, and the store keeps it there safely:
+//! a [`get`](Store::get) returns exactly the bytes that were [`put`](Store::put) under the same key, or a [`Miss`].
 //! The format, and why a crash at any point keeps this promise, is drawn in `FORMAT.md` beside this crate.
 //!
 //! ```

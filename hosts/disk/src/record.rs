@@ -40,7 +40,8 @@ pub struct NamespaceRecord {
 /// A record found when the store was opened.
 ///
 /// Nothing was read but its table entry: whether its payload is there in full shows when it is read. If a crash undid
-/// the freeing of a slot, the same key can come in two slots; either is good, and the one with the higher sequence is the later.
+/// the freeing of a slot, the same key can come in two slots; either is good, and the one with the higher sequence is
+/// the later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovered {
     /// Where it lies.

@@ -142,6 +142,6 @@ pub struct ClassUsage {
     pub quota_bytes: u64,
     /// Bytes that the chunks take now. They are reserved chunk by chunk.
     pub allocated_bytes: u64,
-    /// The part of `quota_bytes` that is there only because the trailer does not fit behind the payload in its last 4 KiB.
+    /// The part of `quota_bytes` that is there only because the trailer does not fit behind the payload.
     pub overhead_bytes: u64,
 }

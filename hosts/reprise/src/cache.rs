@@ -106,7 +106,12 @@ impl Cache {
         // Before the store: a policy that does not load leaves no trace on disk.
         let checkpoints = loader.load(&config.checkpoints, Kind::Checkpoint);
         let checkpoints = CheckpointSeat::new(checkpoints, &config.checkpoints.to_string(), config.strikes)?;
-        let eviction = match loader.load(&config.eviction, Kind::Cache) {
+        let groups = group_infos(&shape);
+        let eviction = loader.load(&config.eviction, Kind::Cache).and_then(|origin| {
+            let fresh = origin.cache(&groups)?;
+            Ok((origin, fresh))
+        });
+        let eviction = match eviction {
             Err(error) if !error.is_misbehaviour() => return Err(error.into()),
             loaded => loaded,
         };
@@ -132,7 +137,7 @@ impl Cache {
         };
         let ledger = Mutex::new(Ledger::new(tree));
         let eviction_name = config.eviction.to_string();
-        let eviction = EvictionSeat::new(eviction, &eviction_name, group_infos(&shape), config.strikes, &ledger)?;
+        let eviction = EvictionSeat::new(eviction, &eviction_name, groups, config.strikes, &ledger)?;
         let vault = Arc::new(Vault { shape, ledger, store });
         let threads = match vault.store {
             None => None,

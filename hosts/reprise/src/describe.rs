@@ -5,7 +5,7 @@ use reprise_wasm::{Component, Description, LoadError};
 
 use crate::{
     choice::PolicyChoice,
-    policies::{Loader, PolicyError},
+    policies::{Loader, PolicyError, Role},
 };
 
 /// Loads a policy's component, shipped or in a file, and gives its description.
@@ -13,7 +13,7 @@ use crate::{
 /// # Errors
 /// When it is no policy. A component that has neither world is refused as the eviction policy that it is not.
 pub fn describe(choice: &PolicyChoice) -> Result<Description, PolicyError> {
-    let loader = Loader::new(false, false).map_err(|source| PolicyError::Read { path: choice.to_string(), source })?;
+    let loader = loader(choice)?;
     match loader.component(choice, Kind::Cache) {
         Err(PolicyError::Unknown { .. } | PolicyError::Load(LoadError::Missing { .. })) => loader
             .component(choice, Kind::Checkpoint)
@@ -21,4 +21,25 @@ pub fn describe(choice: &PolicyChoice) -> Result<Description, PolicyError> {
             .map(|component: Component| component.description().clone()),
         component => component.map(|component| component.description().clone()),
     }
+}
+
+/// Whether a policy could take a seat: there is one, of that role, and it takes its settings. For hosts that want to know long before a
+/// [`swap`](crate::Policies::swap). A policy that only misbehaves passes: what it does is seen when it runs.
+///
+/// # Errors
+/// What the swap would refuse.
+pub fn check(role: Role, choice: &PolicyChoice) -> Result<(), PolicyError> {
+    let loader = loader(choice)?;
+    let checked = match role {
+        Role::Eviction => loader.load(choice, Kind::Cache).and_then(|origin| origin.cache(&[]).map(drop)),
+        Role::Checkpoints => loader.load(choice, Kind::Checkpoint).and_then(|origin| origin.checkpoint().map(drop)),
+    };
+    match checked {
+        Err(error) if error.is_misbehaviour() => Ok(()),
+        checked => checked,
+    }
+}
+
+fn loader(choice: &PolicyChoice) -> Result<Loader, PolicyError> {
+    Loader::new(false, false).map_err(|source| PolicyError::Read { path: choice.to_string(), source })
 }

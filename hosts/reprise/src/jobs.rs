@@ -4,6 +4,7 @@
 use std::{
     collections::VecDeque,
     io,
+    panic::{self, AssertUnwindSafe},
     sync::{Arc, Condvar, Mutex, PoisonError},
     thread::{self, JoinHandle},
 };
@@ -49,7 +50,7 @@ pub struct Finished {
     /// Which.
     pub id: JobId,
     /// One outcome for each block: all complete blocks of the sequence for a store, all planned blocks for a load. After the first that
-    /// was skipped, nothing of a load counts.
+    /// was skipped, nothing of a load counts. Empty if the source or sink panicked.
     pub blocks: Vec<Outcome>,
     /// Whether the checkpoint the plan counted on was loaded; `false` for a store.
     pub checkpoint: bool,
@@ -109,9 +110,9 @@ impl Jobs {
         &self,
         mut sequence: Sequence,
         mut source: S,
-    ) -> Result<JobId, (Busy, Sequence, S)> {
+    ) -> Result<JobId, Box<(Busy, Sequence, S)>> {
         if let Some(busy) = self.busy() {
-            return Err((busy, sequence, source));
+            return Err(Box::new((busy, sequence, source)));
         }
         Ok(self.submit(Box::new(move |cache| {
             let blocks = sequence.complete_blocks() as usize;
@@ -133,9 +134,9 @@ impl Jobs {
     ///
     /// # Errors
     /// When the queue is full; the plan and the sink come back.
-    pub fn submit_load<S: BlockSink>(&self, plan: PlanGuard, sink: S) -> Result<JobId, (Busy, PlanGuard, S)> {
+    pub fn submit_load<S: BlockSink>(&self, plan: PlanGuard, sink: S) -> Result<JobId, Box<(Busy, PlanGuard, S)>> {
         if let Some(busy) = self.busy() {
-            return Err((busy, plan, sink));
+            return Err(Box::new((busy, plan, sink)));
         }
         Ok(self.submit(Box::new(move |cache| {
             let block_tokens = cache.shape().block_tokens;
@@ -198,7 +199,9 @@ impl Shared {
                     queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 }
             };
-            let (blocks, checkpoint) = job(cache);
+            // A source or sink that panics ends its own job, with nothing done, and no other.
+            let result = panic::catch_unwind(AssertUnwindSafe(|| job(cache)));
+            let (blocks, checkpoint) = result.unwrap_or_default();
             let mut queue = lock(&self.queue);
             queue.finished.push(Finished { id, blocks, checkpoint });
             queue.running = false;

@@ -117,7 +117,9 @@ impl Ledger {
     /// Takes a block out, with the checkpoint at its end. `named` says that the policy named it and need not be told.
     pub fn evict(&mut self, id: u32, now: u64, named: bool) -> Result<(), Refusal> {
         let removed = self.tree.remove(id)?;
-        self.unreadable.remove(&id);
+        if !self.unreadable.is_empty() {
+            self.unreadable.remove(&id);
+        }
         self.counters.group_mut(Group::History).evicted_records += 1;
         if removed.orphan.is_some() {
             self.counters.group_mut(Group::Window).orphaned_records += 1;

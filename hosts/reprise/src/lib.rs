@@ -67,7 +67,7 @@ pub use cache::{Cache, Recovery};
 pub use choice::{PolicyChoice, PolicyChoiceError};
 pub use config::{Config, ConfigError, Durability};
 pub use counters::{Counters, GroupCounters};
-pub use describe::describe;
+pub use describe::{check, describe};
 pub use error::{OpenError, RequestError};
 pub use group::{Group, GroupShape, Shape};
 pub use jobs::{Busy, Finished, JobId, Jobs, Outcome, Presence};

@@ -3,6 +3,7 @@
 
 use std::{
     io,
+    panic::{self, AssertUnwindSafe},
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -38,7 +39,8 @@ impl Reader {
         let (queue, jobs) = mpsc::channel::<Job>();
         let thread = thread::Builder::new().name("reprise-read".to_owned()).spawn(move || {
             for job in jobs {
-                job();
+                // A sink that panics ends its own restore, whose waiter is told by the closed channel, and no other.
+                let _ = panic::catch_unwind(AssertUnwindSafe(job));
             }
         })?;
         Ok(Self { queue: Some(queue), thread: Some(thread) })
@@ -210,15 +212,12 @@ fn read<S: BlockSink>(vault: &Vault, request: &Request, progress: &AtomicU32, si
     let mut shortened = false;
     let mut checkpoint = plan.loads_checkpoint;
     loop {
-        if good_blocks < taken.adopted_tokens / block_tokens {
-            (taken, checkpoint) = reading.plan_again(good_blocks);
-            shortened = true;
-        } else if checkpoint && !reading.checkpoint(taken.adopted_tokens / block_tokens - 1) {
-            (taken, checkpoint) = reading.plan_again(good_blocks);
-            shortened = true;
-        } else {
+        let blocks = taken.adopted_tokens / block_tokens;
+        if good_blocks >= blocks && (!checkpoint || reading.checkpoint(blocks - 1)) {
             break;
         }
+        (taken, checkpoint) = reading.plan_again(good_blocks);
+        shortened = true;
     }
     let Candidate { adopted_tokens, replayed_tokens, computed_tokens } = taken;
     if shortened {

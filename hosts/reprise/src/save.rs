@@ -125,14 +125,13 @@ fn insert(inner: &Inner, sequence: &Sequence, entrance: &Entrance, coming: u32, 
     let pending = inner.store.is_some();
     let mut ledger = lock(&inner.ledger);
     let mut new = Vec::with_capacity(coming as usize);
+    let first = entrance.resident_blocks as usize;
+    ledger.tree.warm_names(&sequence.digests[first..first + coming as usize]);
     let mut parent = if entrance.resident_blocks == 0 { NO_PARENT } else { entrance.parent };
     for block in entrance.resident_blocks..entrance.resident_blocks + coming {
         let digest = sequence.digests[block as usize];
-        if ledger.tree.find(&digest).is_some() {
-            // Another request saved it meanwhile; the path goes on from there at the next plan.
-            break;
-        }
         let namespace = sequence.namespace.index;
+        // `None` also where another request saved it meanwhile: the path goes on from there at the next plan.
         let Some(id) = ledger.insert(&NewBlock { parent, digest, namespace, pending }, now) else { break };
         new.push(id);
         parent = id;

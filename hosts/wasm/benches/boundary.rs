@@ -71,7 +71,9 @@ fn boundary(criterion: &mut Criterion) {
     criterion.bench_function("call/empty", |bencher| bencher.iter(|| silent.step(&[], 0, &mut victims).unwrap()));
     let mut group = criterion.benchmark_group("boundary");
     group.throughput(Throughput::Elements(BATCH as u64));
-    group.bench_function("256 events", |bencher| bencher.iter(|| silent.step(black_box(&words), 0, &mut victims).unwrap()));
+    group.bench_function("256 events", |bencher| {
+        bencher.iter(|| silent.step(black_box(&words), 0, &mut victims).unwrap())
+    });
     group.finish();
 
     let events = engine.load(reprise_policies_dist::component("events").unwrap(), "events", Kind::Checkpoint).unwrap();

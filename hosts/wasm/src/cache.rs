@@ -12,8 +12,6 @@ use crate::{
 
 /// Bytes of state that one item of a budget stands for.
 const STATE_BYTES_PER_ITEM: usize = 8;
-/// The largest state that is carried over.
-const STATE_BYTES: usize = 64 << 20;
 
 /// Ranks records and says what may come in, see [`reprise_core::policy::CachePolicy`].
 ///
@@ -44,11 +42,8 @@ impl CachePolicy {
         let step = instance.checked_export();
         let admit = description.admission.then(|| instance.checked_export());
         let schema = description.state_schema;
-        let state = (schema != 0).then(|| State {
-            schema,
-            save: instance.checked_export(),
-            load: instance.checked_export(),
-        });
+        let state =
+            (schema != 0).then(|| State { schema, save: instance.checked_export(), load: instance.checked_export() });
         Ok(Self { instance, step, admit, state })
     }
 
@@ -91,7 +86,7 @@ impl CachePolicy {
     /// Schema and bytes of what a successor should know; `None` if the policy keeps nothing of that kind.
     pub fn save(&mut self) -> Result<Option<(u32, Vec<u8>)>, PolicyError> {
         let Some(State { schema, save, .. }) = &self.state else { return Ok(None) };
-        let allowance = Allowance { items: 0, rare: true, answer_bytes: STATE_BYTES };
+        let allowance = Allowance { items: 0, rare: true, answer_bytes: self.instance.limits().memory_bytes };
         let (bytes,) = self.instance.call(save, (), allowance)?;
         Ok(Some((*schema, bytes)))
     }

@@ -1,5 +1,7 @@
 //! The short run that every policy passes before it is eligible: a few hundred operations in scratch instances.
 
+use std::slice::from_ref;
+
 use reprise_core::policy::{Admission, Event, EventBuffer, GroupInfo, Inserted, Kind, NO_PARENT, Span};
 
 use crate::{cache::CachePolicy, component::Component, error::PolicyError};
@@ -28,7 +30,7 @@ struct Record {
 
 /// A small host: at most [`CAPACITY`] records, ids are indices.
 struct Trial {
-    tree: bool,
+    group: GroupInfo,
     policy: CachePolicy,
     records: Vec<Option<Record>>,
     events: EventBuffer,
@@ -47,10 +49,17 @@ impl Trial {
             recompute_tokens: BLOCK_TOKENS,
             tree,
         };
-        let policy = component.cache(&[], &[group])?;
+        let policy = component.cache(&[], from_ref(&group))?;
         let records = vec![None; CAPACITY as usize];
-        let mut trial =
-            Self { tree, policy, records, events: EventBuffer::default(), pinned: None, random: 0x9e37_79b9_7f4a_7c15, now: 0 };
+        let mut trial = Self {
+            group,
+            policy,
+            records,
+            events: EventBuffer::default(),
+            pinned: None,
+            random: 0x9e37_79b9_7f4a_7c15,
+            now: 0,
+        };
         // Nothing happened, nothing is there, nothing is known: no answer either.
         trial.step(0)?;
         trial.step(4)?;
@@ -115,7 +124,7 @@ impl Trial {
     }
 
     fn insert(&mut self) -> Result<(), PolicyError> {
-        let parent = if self.tree { self.resident() } else { None };
+        let parent = if self.group.tree { self.resident() } else { None };
         let Some(id) = (0..CAPACITY).find(|&id| self.records[id as usize].is_none()) else {
             let want = 1 + self.below(4) as u32;
             return self.step(want);
@@ -205,11 +214,12 @@ impl Trial {
     /// A saved state is taken by a new instance, and garbage harms nobody.
     fn hand_over(&mut self, component: &Component) -> Result<(), PolicyError> {
         let Some((schema, state)) = self.policy.save()? else { return Ok(()) };
-        if !component.cache(&[], &[])?.load(schema, &state)? {
+        let groups = from_ref(&self.group);
+        if !component.cache(&[], groups)?.load(schema, &state)? {
             return Err(PolicyError::Answer { call: "load", what: "it refuses what `save` gave".to_owned() });
         }
         let garbage: Vec<u8> = (0..=u8::MAX).collect();
-        component.cache(&[], &[])?.load(schema, &garbage).map(drop)
+        component.cache(&[], groups)?.load(schema, &garbage).map(drop)
     }
 }
 

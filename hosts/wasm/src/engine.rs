@@ -65,7 +65,7 @@ impl Engine {
     /// When the machine refuses the thread.
     ///
     /// # Panics
-    /// On machines that wasmtime has no compiler for.
+    /// On machines that wasmtime has no compiler for, and with a stack of 0 bytes.
     pub fn new(limits: &Limits) -> std::io::Result<Self> {
         let mut config = Config::new();
         config.wasm_features(WasmFeatures::all().difference(FEATURES), false);

@@ -57,16 +57,27 @@ impl Instance {
         let running = engine.allow(&mut store, allowance);
         let instance = linked.instantiate(&mut store);
         drop(running);
-        let instance = instance.map_err(|error| classify(CALL, &error, engine, allowance))?;
+        let instance = instance.map_err(|error| match classify(CALL, &error, engine, allowance) {
+            // Nothing was answered yet: it has more parts than a store may hold.
+            PolicyError::Answer { call, what } => PolicyError::Trap { call, what },
+            other => other,
+        })?;
         Ok(Self { engine: Arc::clone(engine), store, instance, failed: None })
+    }
+
+    /// The limits it runs under.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.engine.limits
     }
 
     /// Looks a function up and compares its type.
     pub(crate) fn export<F: Function>(&mut self) -> Result<Export<F>, NoExport> {
         let interface = self.instance.get_export_index(&mut self.store, None, &interface(F::INTERFACE));
-        let index = interface.and_then(|interface| self.instance.get_export_index(&mut self.store, Some(&interface), F::NAME));
-        let func = index.and_then(|index| self.instance.get_func(&mut self.store, &index)).ok_or(NoExport::Missing)?;
-        func.typed::<F::Params<'static>, F::Answer>(&self.store).map_err(|error| NoExport::Type(format!("{error:#}")))?;
+        let index =
+            interface.and_then(|interface| self.instance.get_export_index(&mut self.store, Some(&interface), F::NAME));
+        let func = index.and_then(|index| self.instance.get_func(&mut self.store, index)).ok_or(NoExport::Missing)?;
+        func.typed::<F::Params<'static>, F::Answer>(&self.store)
+            .map_err(|error| NoExport::Type(format!("{error:#}")))?;
         Ok(Export { func, function: PhantomData })
     }
 
@@ -169,14 +180,14 @@ fn grown(used: usize, current: usize, desired: usize, limit: usize) -> Option<us
 impl ResourceLimiter for Ceiling {
     fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         // An error is a trap; `false` would only tell the guest.
-        self.memory_bytes = grown(self.memory_bytes, current, desired, self.memory_limit)
-            .ok_or(Reached::Memory(self.memory_limit))?;
+        self.memory_bytes =
+            grown(self.memory_bytes, current, desired, self.memory_limit).ok_or(Reached::Memory(self.memory_limit))?;
         Ok(true)
     }
 
     fn table_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        self.table_elements = grown(self.table_elements, current, desired, self.table_limit)
-            .ok_or(Reached::Table(self.table_limit))?;
+        self.table_elements =
+            grown(self.table_elements, current, desired, self.table_limit).ok_or(Reached::Table(self.table_limit))?;
         Ok(true)
     }
 

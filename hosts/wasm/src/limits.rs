@@ -6,8 +6,9 @@ use std::time::Duration;
 /// wanted victims, blocks of a question, eight-byte words of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
-    /// Time: what a serving process sets. It is measured in ticks of a tenth of `per_call`, and a call is cut within two ticks of its
-    /// deadline. The deadline does not run while the machine lets the thread wait.
+    /// Time: what a serving process sets. It is measured in ticks of a tenth of `per_call`, and a call is cut within two ticks
+    /// of its deadline. The deadline does not run while the machine lets the thread wait. A replay that only wants to be safe
+    /// from endless loops sets seconds: then no honest policy is ever cut, and the result depends on no clock.
     Deadline {
         /// For each call.
         per_call: Duration,
@@ -40,7 +41,8 @@ pub struct Limits {
     pub budget: Budget,
     /// How many calls' worth the rare calls get: instantiation, `describe`, `configure`, `attach`, `save`, `load`.
     pub rare_calls: u32,
-    /// Linear memory of one policy, all its memories together. Default 64 MiB, enough for a million records of `lru`.
+    /// Linear memory of one policy, all its memories together. Default 128 MiB: a million records of any shipped policy fit
+    /// (64 MiB are enough for `lru` and `fifo`, not for the keys that `two-hit` remembers).
     pub memory_bytes: usize,
     /// Elements of all its tables together.
     pub table_elements: usize,
@@ -61,7 +63,7 @@ impl Default for Limits {
         Self {
             budget: Budget::DEADLINE,
             rare_calls: 500,
-            memory_bytes: 64 << 20,
+            memory_bytes: 128 << 20,
             table_elements: 10_000,
             instances: 16,
             component_bytes: 16 << 20,

@@ -34,7 +34,8 @@ pub(crate) struct Running<'a>(&'a Shared);
 impl Ticker {
     /// Starts the thread; `advance` is called once a tick. It sleeps until the first call.
     pub(crate) fn start(tick: Duration, advance: impl Fn() + Send + 'static) -> std::io::Result<Self> {
-        let shared = Arc::new(Shared { calls: AtomicU64::new(0), asleep: AtomicBool::new(false), stop: AtomicBool::new(false) });
+        let shared =
+            Arc::new(Shared { calls: AtomicU64::new(0), asleep: AtomicBool::new(false), stop: AtomicBool::new(false) });
         let seen = Arc::clone(&shared);
         let thread = thread::Builder::new().name("reprise-ticker".into()).spawn(move || run(&seen, tick, &advance))?;
         Ok(Self { shared, thread: Some(thread) })

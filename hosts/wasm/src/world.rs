@@ -76,9 +76,15 @@ pub(crate) fn check_interfaces(
     if let Some((import, _)) = ty.imports(engine).next() {
         return Err(LoadError::Import { origin: origin.to_owned(), import: import.to_owned() });
     }
-    let missing = demanded(kind).map(interface).into_iter().find(|name| component.get_export_index(None, name).is_none());
+    let missing =
+        demanded(kind).map(interface).into_iter().find(|name| component.get_export_index(None, name).is_none());
     let Some(missing) = missing else { return Ok(()) };
-    Err(LoadError::Missing { origin: origin.to_owned(), world: world(kind), missing, found: exports(component, engine) })
+    Err(LoadError::Missing {
+        origin: origin.to_owned(),
+        world: world(kind),
+        missing,
+        found: exports(component, engine),
+    })
 }
 
 /// What a component exports, for a message.

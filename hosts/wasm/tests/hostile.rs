@@ -67,8 +67,9 @@ fn an_endless_loop_does_not_hang_the_host() {
 
 #[test]
 fn an_endless_allocation_does_not_take_the_hosts_memory() {
-    let error = misbehaving(&fuelled(), 3).step(&[], 1, &mut Vec::new()).unwrap_err();
-    assert_eq!(error.to_string(), format!("`step` asked for more than {} bytes of memory", 64 << 20));
+    let limits = Limits { budget: Budget::FUEL, memory_bytes: 16 << 20, ..Limits::default() };
+    let error = misbehaving(&Engine::new(&limits).unwrap(), 3).step(&[], 1, &mut Vec::new()).unwrap_err();
+    assert_eq!(error.to_string(), format!("`step` asked for more than {} bytes of memory", 16 << 20));
 }
 
 #[test]
@@ -81,7 +82,9 @@ fn more_victims_than_wanted_are_not_taken() {
 
 #[test]
 fn victims_that_make_no_sense_are_handed_on_for_the_caller_to_check() {
-    for (mode, expected) in [(0, &[2, 1][..]), (4, &[u32::MAX - 1, u32::MAX - 2]), (5, &[3]), (6, &[0, 1]), (7, &[2, 2])] {
+    for (mode, expected) in
+        [(0, &[2, 1][..]), (4, &[u32::MAX - 1, u32::MAX - 2]), (5, &[3]), (6, &[0, 1]), (7, &[2, 2])]
+    {
         let mut victims = Vec::new();
         misbehaving(&fuelled(), mode).step(four_records().words(), 2, &mut victims).unwrap();
         assert_eq!(victims, expected, "mode {mode}");
@@ -148,10 +151,12 @@ fn the_same_input_does_not_cost_different_fuel() {
 
 #[test]
 fn a_lying_length_does_not_make_the_host_copy() {
-    // A list of a million ids that lies in bounds of four memory pages only by its address, and one that does not.
-    for (length, fields) in [(1_000_000, "(data (i32.const 512) \"\\00\\10\\00\\00\\40\\42\\0f\\00\")"), (60_000, "(data (i32.const 512) \"\\00\\10\\00\\00\\60\\ea\\00\\00\")")] {
-        // `step` is well-behaved while nothing is wanted or there are no events: the run at load does not notice.
-        let component = kit::CachePolicy { step: "(select (i32.const 512) (i32.const 64) (i32.eq (local.get $want) (i32.const 77)))", fields, ..Default::default() };
+    // A million ids are more than the whole memory; 60,000 fit, and are far more than were wanted.
+    for (length, words) in [(1_000_000, "\\40\\42\\0f\\00"), (60_000, "\\60\\ea\\00\\00")] {
+        let fields = format!(r#"(data (i32.const 512) "\00\10\00\00{words}")"#);
+        // The run at load does not ask for as many as that.
+        let step = "(select (i32.const 512) (i32.const 64) (i32.eq (local.get $want) (i32.const 77)))";
+        let component = kit::CachePolicy { step, fields: &fields, ..Default::default() };
         let component = fuelled().load(&component.component(), "liar", Kind::Cache).unwrap();
         let error = component.cache(&[], &history()).unwrap().step(&[], 77, &mut Vec::new()).unwrap_err();
         assert!(matches!(error, PolicyError::Answer { call: "step", .. }), "{length}: {error}");
@@ -174,7 +179,10 @@ fn a_policy_that_fails_its_first_run_is_not_eligible() {
         ("unreachable", "trapped"),
         ("(loop $again (br $again)) i32.const 64", "took more than"),
         ("(drop (memory.grow (i32.const 10000))) i32.const 64", "asked for more than"),
-        ("(i32.store (i32.const 512) (i32.const 64)) (i32.store (i32.const 516) (local.get $want)) i32.const 512", "victim 0 is not there"),
+        (
+            "(i32.store (i32.const 512) (i32.const 64)) (i32.store (i32.const 516) (local.get $want)) i32.const 512",
+            "victim 0 is not there",
+        ),
     ] {
         let component = kit::CachePolicy { step, ..Default::default() }.component();
         let Err(error) = fuelled().load(&component, "bad.wasm", Kind::Cache) else { panic!("`{step}` was taken") };

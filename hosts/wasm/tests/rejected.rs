@@ -53,7 +53,11 @@ fn a_component_over_the_size_limit_is_not_compiled() {
 fn a_policy_of_the_other_kind_is_not_taken_and_the_missing_export_is_named() {
     let lru = reprise_policies_dist::component("lru").unwrap();
     let error = refused(engine().load(lru, "lru.wasm", Kind::Checkpoint)).to_string();
-    for said in ["does not export `reprise:policy/checkpoints@0.1.0`", "checkpoint-policy@0.1.0", "`reprise:policy/cache@0.1.0`"] {
+    for said in [
+        "does not export `reprise:policy/checkpoints@0.1.0`",
+        "checkpoint-policy@0.1.0",
+        "`reprise:policy/cache@0.1.0`",
+    ] {
         assert!(error.contains(said), "{error}");
     }
     let events = reprise_policies_dist::component("events").unwrap();
@@ -96,7 +100,8 @@ fn a_component_with_an_import_is_not_linked() {
         start: "(drop (call $now))",
         ..Default::default()
     };
-    let change = |wit: &str| if wit.contains("world cache-policy {") { format!("{wit}\n{import}") } else { wit.to_owned() };
+    let change =
+        |wit: &str| if wit.contains("world cache-policy {") { format!("{wit}\n{import}") } else { wit.to_owned() };
     let component = kit::component(module.module(), "clocked", change);
     let error = refused(engine().load(&component, "clocked.wasm", Kind::Cache));
     assert_eq!(error.to_string(), "clocked.wasm imports `reprise:policy/clock@0.1.0`; a policy imports nothing");
@@ -105,7 +110,9 @@ fn a_component_with_an_import_is_not_linked() {
 #[test]
 fn a_function_of_another_type_is_not_called() {
     // The same core function, whose ABI would even fit, lifted with other types.
-    let change = |wit: &str| wit.replace("events: list<u64>, want: u32) -> list<u32>", "events: list<s64>, want: u32) -> list<u32>");
+    let change = |wit: &str| {
+        wit.replace("events: list<u64>, want: u32) -> list<u32>", "events: list<s64>, want: u32) -> list<u32>")
+    };
     let component = kit::component(kit::CachePolicy::default().module(), "cache-policy", change);
     let error = refused(engine().load(&component, "other.wasm", Kind::Cache));
     assert!(matches!(&error, LoadError::Type { export, .. } if export == "reprise:policy/cache@0.1.0#step"), "{error}");
@@ -135,25 +142,30 @@ fn described(address: u32, value: u8) -> Vec<u8> {
 #[test]
 fn proposals_that_are_switched_off_are_not_let_in() {
     let cases = [
-        ("threads", "(memory $shared 1 1 shared)"),
-        ("simd", "(func (result v128) (v128.const i64x2 0 0))"),
-        ("relaxed-simd", "(func (param v128 v128) (result v128) (i32x4.relaxed_trunc_f32x4_s (local.get 0)))"),
-        ("tail calls", "(func $tail (return_call $tail))"),
-        ("multi-memory", "(memory $second 1)"),
-        ("memory64", "(table i64 1 funcref)"),
-        ("custom page sizes", "(memory $small 1 (pagesize 1))"),
-        ("function references", "(type $f (func)) (func (param (ref $f)) (call_ref $f (local.get 0)))"),
-        ("gc", "(type $s (struct (field i32)))"),
-        ("exceptions", "(tag $t) (func (throw $t))"),
-        ("extended constants", "(global i32 (i32.add (i32.const 1) (i32.const 2)))"),
-        ("wide arithmetic", "(func (param i64 i64) (result i64 i64) (i64.mul_wide_u (local.get 0) (local.get 1)))"),
-        ("stack switching", "(type $f (func)) (type $c (cont $f))"),
+        ("(func (atomic.fence))", "threads support is not enabled"),
+        ("(func (result v128) (v128.const i64x2 0 0))", "SIMD support is not enabled"),
+        ("(func $tail (return_call $tail))", "tail calls support is not enabled"),
+        ("(memory $second 1)", "multiple memories"),
+        ("(table i64 1 funcref)", "memory64 must be enabled"),
+        ("(type $f (func)) (func (param (ref $f)))", "function references required"),
+        ("(type $s (struct (field i32)))", "without the gc feature"),
+        ("(tag $t)", "exceptions proposal not enabled"),
+        ("(global i32 (i32.add (i32.const 1) (i32.const 2)))", "constant expression required"),
+        (
+            "(func (param i64 i64) (result i64 i64) (i64.mul_wide_u (local.get 0) (local.get 1)))",
+            "wide arithmetic support is not enabled",
+        ),
+        ("(type $f (func)) (type $c (cont $f))", "stack switching is disabled"),
     ];
     let plain = kit::CachePolicy::default().component();
     engine().load(&plain, "plain", Kind::Cache).unwrap_or_else(|error| panic!("the template itself: {error}"));
-    for (proposal, fields) in cases {
+    for (fields, said) in cases {
         let component = kit::CachePolicy { fields, ..Default::default() }.component();
-        let error = refused(engine().load(&component, proposal, Kind::Cache));
-        eprintln!("{proposal}: {error}");
+        let error = refused(engine().load(&component, "new.wasm", Kind::Cache));
+        assert!(matches!(error, LoadError::Invalid { .. }) && error.to_string().contains(said), "`{fields}`: {error}");
     }
+    let component =
+        kit::CachePolicy { memory: "(memory (export \"memory\") 300000 (pagesize 1))", ..Default::default() };
+    let error = refused(engine().load(&component.component(), "new.wasm", Kind::Cache)).to_string();
+    assert!(error.contains("custom page sizes"), "{error}");
 }

@@ -1,6 +1,6 @@
 //! The shipped components against the same policies as native code.
 
-use reprise_core::policy::{Kind, Policy, Settings};
+use reprise_core::policy::{Admission, Kind, Policy, Settings};
 use reprise_policies::{Events, Fifo, Full, Lru, Periodic, TwoHit, Zero};
 use reprise_wasm::{Component, Engine, Limits};
 
@@ -30,7 +30,10 @@ fn cache_agrees<P: Policy + reprise_core::policy::CachePolicy>(name: &str, swap:
     for turn in 0..2_000 {
         if swap && turn == 1_000 {
             let saved = wasm.save().unwrap();
-            assert_eq!(saved.as_ref().map(|(_, bytes)| bytes.clone()), (P::DESCRIPTION.state_schema != 0).then(|| native.save()));
+            assert_eq!(
+                saved.as_ref().map(|(_, bytes)| bytes.clone()),
+                (P::DESCRIPTION.state_schema != 0).then(|| native.save())
+            );
             let old = std::mem::replace(&mut native, P::new(&settings));
             native.attach(&requests.groups());
             wasm = component.cache(&[], &requests.groups()).unwrap();
@@ -110,9 +113,12 @@ fn checkpoint_policies_as_components_choose_nothing_else_than_natively() {
 #[test]
 fn a_component_describes_itself_no_differently_than_its_native_twin() {
     let engine = Engine::new(&Limits::default()).unwrap();
-    let twins = [Lru::DESCRIPTION, Fifo::DESCRIPTION, TwoHit::DESCRIPTION]
-        .into_iter()
-        .chain([Full::DESCRIPTION, Periodic::DESCRIPTION, Zero::DESCRIPTION, Events::DESCRIPTION]);
+    let twins = [Lru::DESCRIPTION, Fifo::DESCRIPTION, TwoHit::DESCRIPTION].into_iter().chain([
+        Full::DESCRIPTION,
+        Periodic::DESCRIPTION,
+        Zero::DESCRIPTION,
+        Events::DESCRIPTION,
+    ]);
     for native in twins {
         let component = load(&engine, native.name, native.kind);
         let said = component.description();
@@ -149,20 +155,27 @@ fn two_instances_do_not_answer_differently_nor_do_they_share_anything() {
 
 #[test]
 fn a_million_live_records_do_not_exceed_the_default_memory() {
+    const RECORDS: u32 = 1_000_000;
     let engine = Engine::new(&Limits::default()).unwrap();
     for name in ["lru", "fifo", "two-hit"] {
-        let mut requests = Requests::of_capacity(1, 1_000_000);
+        let mut requests = Requests::of_capacity(1, RECORDS);
         let mut policy = load(&engine, name, Kind::Cache).cache(&[], &requests.groups()).unwrap();
         let mut none = Vec::new();
-        while requests.resident() < 1_000_000 {
+        while requests.resident() < RECORDS as usize {
             requests.insert_path(100);
             if requests.words().len() > 256 * 3 {
-                policy.step(requests.words(), 0, &mut none).unwrap();
+                policy.step(requests.words(), 0, &mut none).unwrap_or_else(|error| panic!("{name}: {error}"));
                 requests.taken();
             }
         }
+        // `two-hit` remembers twice as many keys as there are records.
+        for first in (0..3 * u64::from(RECORDS)).step_by(1_000) {
+            let keys: Vec<u64> = (first..first + 1_000).map(|key| key.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+            let question = Admission { now: first, group: 0, keys: &keys, first: 0, free: 0 };
+            policy.admit(&question, &mut Vec::new()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
         let mut victims = Vec::new();
-        policy.step(requests.words(), 1_000, &mut victims).unwrap();
+        policy.step(requests.words(), 1_000, &mut victims).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(victims.len(), 1_000, "{name}");
     }
 }

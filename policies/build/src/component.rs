@@ -77,7 +77,7 @@ fn wrap(component: &'static Component, folder: &Path) -> Result<Built> {
     let bytes = ComponentEncoder::default()
         .validate(true)
         .module(&module)
-        .and_then(|mut encoder| encoder.encode())
+        .and_then(|encoder| encoder.encode())
         .with_context(|| format!("making a component of {}", path.display()))?;
     Ok(Built { component, bytes })
 }

@@ -10,6 +10,7 @@ mod toolchain;
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::ExitCode,
 };
 
 use anyhow::{Context, Result, bail};
@@ -27,8 +28,18 @@ struct Arguments {
     check: bool,
 }
 
-fn main() -> Result<()> {
-    let arguments = Arguments::parse();
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Without a backtrace: the message says what to do.
+            eprintln!("components: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<()> {
     let root = workspace_root()?;
     let toolchain = Toolchain::find_or_install()?;
     println!("components: building with {}", toolchain.version());
@@ -80,7 +91,10 @@ fn check(root: &Path, fresh: &Manifest) -> Result<()> {
         println!("components: {} are current", committed.component.len());
         return Ok(());
     }
-    bail!("components are not current:\n  {}\nrun `cargo components` and commit policies/dist and tests/fixtures", stale.join("\n  "))
+    bail!(
+        "components are not current:\n  {}\nrun `cargo components` and commit policies/dist and tests/fixtures",
+        stale.join("\n  ")
+    )
 }
 
 /// The workspace this program belongs to.

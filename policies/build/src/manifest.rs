@@ -47,7 +47,8 @@ impl Entry {
 impl Manifest {
     /// The committed manifest.
     pub fn read(root: &Path) -> Result<Self> {
-        let text = fs::read_to_string(root.join(FILE)).with_context(|| format!("reading {FILE}: run `cargo components`"))?;
+        let text =
+            fs::read_to_string(root.join(FILE)).with_context(|| format!("reading {FILE}: run `cargo components`"))?;
         toml::from_str(&text).with_context(|| format!("reading {FILE}"))
     }
 

@@ -70,7 +70,7 @@ impl Toolchain {
         }
         let sysroot = print(Path::new(DEBIAN_RUSTC), &["--print", "sysroot"])?;
         let library = Path::new(&sysroot).join("lib/rustlib/src/rust/library");
-        let (true, Some(linker)) = (library.join("core").is_dir(), linker(&rustc)?) else { return Ok(None) };
+        let (true, Some(linker)) = (library.join("core").is_dir(), linker()?) else { return Ok(None) };
         let version = print(Path::new(DEBIAN_RUSTC), &["--version"])?;
         Ok(Some(Self { rustc: DEBIAN_RUSTC.into(), version, from_source: Some(FromSource { library, linker }) }))
     }
@@ -108,12 +108,17 @@ impl Toolchain {
     }
 }
 
-/// A `rust-lld`: that of the default toolchain, else one in the path's usual place. Distributions' own `lld` may be too old.
-fn linker(rustc: &Path) -> Result<Option<PathBuf>> {
-    let sysroot = print(rustc, &["--print", "sysroot"])?;
-    let host = print(rustc, &["--print", "host-tuple"])?;
-    let candidates = [Path::new(&sysroot).join("lib/rustlib").join(host).join("bin/rust-lld"), "/usr/bin/rust-lld".into()];
-    Ok(candidates.into_iter().find(|path| path.exists()))
+/// A `rust-lld`: that of the default toolchain or of Debian's, whichever there is. Distributions' own `lld` may be too old.
+fn linker() -> Result<Option<PathBuf>> {
+    for rustc in ["rustc", DEBIAN_RUSTC].map(Path::new) {
+        let sysroot = print(rustc, &["--print", "sysroot"])?;
+        let host = print(rustc, &["--print", "host-tuple"])?;
+        let path = Path::new(&sysroot).join("lib/rustlib").join(host).join("bin/rust-lld");
+        if path.exists() {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
 }
 
 fn cargo_home() -> Result<PathBuf> {

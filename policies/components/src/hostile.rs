@@ -54,13 +54,7 @@ impl Policy for Hostile {
                 min: 0,
                 max: 8,
             },
-            Setting {
-                key: "after",
-                help: "steps to answer honestly before",
-                default: 0,
-                min: 0,
-                max: u64::MAX,
-            },
+            Setting { key: "after", help: "steps to answer honestly before", default: 0, min: 0, max: u64::MAX },
         ],
     };
 

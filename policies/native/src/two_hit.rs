@@ -2,8 +2,10 @@
 
 use alloc::{collections::VecDeque, vec::Vec};
 
-use hashbrown::HashTable;
-use reprise_core::policy::{Admission, CachePolicy, Description, Events, GroupInfo, Kind, Policy, Settings};
+use reprise_core::{
+    policy::{Admission, CachePolicy, Description, Events, GroupInfo, Kind, Policy, Settings},
+    tree::Index,
+};
 
 use crate::lru::Lru;
 
@@ -32,7 +34,7 @@ impl Policy for TwoHit {
 impl CachePolicy for TwoHit {
     fn attach(&mut self, groups: &[GroupInfo]) {
         let records = groups.iter().filter(|group| group.tree).map(|group| group.capacity_records).sum::<u64>();
-        self.seen = Memory::new(usize::try_from(records.saturating_mul(2)).unwrap_or(usize::MAX));
+        self.seen = Memory::new(u32::try_from(records.saturating_mul(2)).unwrap_or(u32::MAX));
     }
 
     fn step(&mut self, events: Events<'_>, want: u32, victims: &mut Vec<u32>) {
@@ -64,24 +66,37 @@ impl CachePolicy for TwoHit {
     }
 }
 
-/// The last `limit` distinct keys. The table holds the number of each key's first sight; a key stands at that number less the
-/// number of the oldest.
-#[derive(Clone, Debug, Default)]
+/// The last `limit` distinct keys. The index holds the number of each key's first sight; a key stands at that number less the number
+/// of the oldest.
+#[derive(Clone, Debug)]
 struct Memory {
     limit: usize,
     keys: VecDeque<u64>,
-    /// Number of the oldest key in `keys`, wrapping.
+    /// Number of the oldest key in `keys`, wrapping below [`NUMBERS`].
     oldest: u32,
-    index: HashTable<u32>,
+    index: Index,
+}
+
+/// Numbers of sight are below this; the index does not take `u32::MAX`.
+const NUMBERS: u32 = 1 << 31;
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new(0)
+    }
 }
 
 impl Memory {
-    fn new(limit: usize) -> Self {
-        Self { limit, ..Self::default() }
+    /// Takes all its memory at once: growing later would cost one unlucky request the move of all keys.
+    fn new(limit: u32) -> Self {
+        let limit = limit.min(NUMBERS / 2);
+        let keys = VecDeque::with_capacity(limit as usize);
+        Self { limit: limit as usize, keys, oldest: 0, index: Index::new(limit) }
     }
 
     fn contains(&self, key: u64) -> bool {
-        self.index.find(key, |&number| self.keys[number.wrapping_sub(self.oldest) as usize] == key).is_some()
+        let place = |number: u32| number.wrapping_sub(self.oldest) & (NUMBERS - 1);
+        self.index.find(key, |number| self.keys[place(number) as usize] == key).is_some()
     }
 
     fn insert(&mut self, key: u64) {
@@ -91,16 +106,12 @@ impl Memory {
         if self.keys.len() == self.limit
             && let Some(dropped) = self.keys.pop_front()
         {
-            let number = self.oldest;
-            self.oldest = number.wrapping_add(1);
-            if let Ok(entry) = self.index.find_entry(dropped, |&other| other == number) {
-                entry.remove();
-            }
+            self.index.remove(dropped, self.oldest);
+            self.oldest = (self.oldest + 1) & (NUMBERS - 1);
         }
-        let number = self.oldest.wrapping_add(self.keys.len() as u32);
+        let number = (self.oldest + self.keys.len() as u32) & (NUMBERS - 1);
         self.keys.push_back(key);
-        let (keys, oldest) = (&self.keys, self.oldest);
-        self.index.insert_unique(key, number, |&number| keys[number.wrapping_sub(oldest) as usize]);
+        self.index.insert(key, number);
     }
 }
 

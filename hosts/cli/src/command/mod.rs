@@ -4,8 +4,14 @@ mod policy;
 mod replay;
 mod store;
 mod trace;
+mod untyped;
 
-use std::process::ExitCode;
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use anyhow::anyhow;
 
 use crate::args::{Arguments, Command};
 
@@ -41,7 +47,10 @@ impl Failure {
 /// Does what the command line says; prints what went wrong to standard error.
 pub fn run(arguments: Arguments) -> ExitCode {
     let result = match arguments.command {
-        Command::Replay(arguments) => replay::run(&arguments),
+        Command::Replay(arguments) => match arguments.capacity_blocks {
+            Some(capacity_blocks) => untyped::run(&arguments, capacity_blocks),
+            None => replay::run(&arguments),
+        },
         Command::Trace(command) => trace::run(command),
         Command::Store(command) => store::run(command),
         Command::Policy(command) => policy::run(command),
@@ -50,8 +59,28 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             let (code, error) = failure.parts();
-            eprintln!("reprise: {error:#}");
+            eprintln!("reprise: {}", in_one_line(error));
             ExitCode::from(code)
         }
+    }
+}
+
+/// An error with its causes. Some errors end with what their cause says: that is not said again.
+fn in_one_line(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
+        "" => cause,
+        said if said.ends_with(&cause) => text,
+        _ => format!("{text}: {cause}"),
+    })
+}
+
+/// Prints a report to standard output.
+fn print(text: &str) -> Result<(), Failure> {
+    match io::stdout().write_all(text.as_bytes()) {
+        // A reader that closed the pipe has read enough.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::work(anyhow!(error).context("writing the report to standard output")))
+        }
+        _ => Ok(()),
     }
 }

@@ -1,6 +1,6 @@
 //! `reprise policy describe`.
 
-use super::Failure;
+use super::{Failure, print};
 use crate::args::PolicyCommand;
 
 pub(super) fn run(command: PolicyCommand) -> Result<(), Failure> {
@@ -11,12 +11,14 @@ pub(super) fn run(command: PolicyCommand) -> Result<(), Failure> {
         reprise::PolicyKind::Cache => "eviction",
         reprise::PolicyKind::Checkpoint => "checkpoints",
     };
-    println!("{} {}: {kind}", description.name, description.version);
+    let mut text = format!("{} {}: {kind}\n", description.name, description.version);
     if description.settings.is_empty() {
-        println!("no settings");
+        text += "no settings\n";
     }
     for setting in &description.settings {
-        println!("  {}={} ({} to {}): {}", setting.key, setting.default, setting.min, setting.max, setting.help);
+        let line =
+            format!("  {}={} ({} to {}): {}\n", setting.key, setting.default, setting.min, setting.max, setting.help);
+        text += &line;
     }
-    Ok(())
+    print(&text)
 }

@@ -1,21 +1,21 @@
 //! `reprise replay`.
 
 use std::{
-    io::{self, Write},
     path::Path,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, anyhow};
-use reprise::{Cache, Config, OpenError, Stats, StoreError};
+use reprise::{Cache, Config, OpenError, PolicyChoice, Shape, Stats, StoreError};
 
-use super::Failure;
+use super::{Failure, print};
 use crate::{
     args,
     progress::{bar, human_bytes},
-    replay::{Options, ReplayError, replay},
+    replay::{Grid, Options, ReplayError, Swap, replay},
     report::Report,
     trace::{ReadOptions, Trace},
+    untyped::Eviction,
 };
 
 const SAMPLE_MODEL: &str = "v4-flash";
@@ -26,10 +26,16 @@ const HISTORY_GIB: f64 = 64.0;
 const WINDOW_GIB: f64 = 16.0;
 
 pub(super) fn run(arguments: &args::Replay) -> Result<(), Failure> {
+    if arguments.eviction == PolicyChoice::shipped(Eviction::Optimal.name()) {
+        return Err(Failure::input(anyhow!(
+            "the eviction policy `optimal` looks at requests to come, which no cache can: it runs with --untyped only"
+        )));
+    }
     let decoding = Instant::now();
     let trace = read(arguments).map_err(Failure::input)?;
     let decoding = decoding.elapsed();
     let mut config = configure(arguments)?;
+    check(arguments, &config, &trace)?;
     // Lives until the report is out: the store of a sample is temporary.
     let mut temporary = None;
     if config.store.is_none() && arguments.trace.is_none() && !arguments.dry_run {
@@ -58,10 +64,15 @@ pub(super) fn run(arguments: &args::Replay) -> Result<(), Failure> {
     let requests = arguments.limit.map_or(trace.requests.len(), |limit| limit.min(trace.requests.len()));
     let bar = bar(requests as u64, "requests", arguments.quiet || arguments.json);
     let mut shown = Instant::now();
-    let mut progress = |done: u64, _decisions: u64, cache: &Cache| {
+    let mut policy_failures = 0_usize;
+    let mut warn = |cache: &Cache| {
         for notice in cache.policies().take_notices() {
+            policy_failures += 1;
             bar.suspend(|| eprintln!("reprise: warning: {notice}"));
         }
+    };
+    let mut progress = |done: u64, _decisions: u64, cache: &Cache| {
+        warn(cache);
         if shown.elapsed() >= Duration::from_millis(200) {
             shown = Instant::now();
             bar.set_position(done);
@@ -69,6 +80,8 @@ pub(super) fn run(arguments: &args::Replay) -> Result<(), Failure> {
         }
     };
     let outcome = replay(&cache, &trace, &options, &mut progress);
+    // Of a replay without requests, too.
+    warn(&cache);
     bar.finish_and_clear();
     let outcome = outcome.map_err(|error| match error {
         error @ (ReplayError::Misfit(_) | ReplayError::Swap { .. }) => Failure::input(error),
@@ -77,30 +90,22 @@ pub(super) fn run(arguments: &args::Replay) -> Result<(), Failure> {
     for before in &outcome.skipped_swaps {
         eprintln!("reprise: warning: the swap before request {before} was not made: the trace ended earlier");
     }
+    for failed in &outcome.failed_swaps {
+        policy_failures += 1;
+        eprintln!("reprise: warning: {failed}");
+    }
     let report =
         Report { arguments, trace: &trace, cache: &cache, outcome: &outcome, decoding, temporary: temporary.is_some() };
-    let text = if arguments.json { format!("{}\n", report.json()) } else { report.table() };
-    // A reader that closed the pipe has read enough.
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            return Err(Failure::work(anyhow!(error).context("writing the report to standard output")));
-        }
-        _ => {}
+    print(&if arguments.json { format!("{}\n", report.json()) } else { report.table() })?;
+    if arguments.strict_policy && policy_failures > 0 {
+        return Err(Failure::Policy(anyhow!(
+            "{policy_failures} of the policies failed, see the warnings; the replay went on without them, and --strict-policy was given"
+        )));
     }
-    let strikes: Vec<_> = outcome.stats.policies.iter().filter(|policy| policy.strikes > 0).collect();
-    match strikes.first() {
-        Some(policy) if arguments.strict_policy => Err(Failure::Policy(anyhow!(
-            "the {} policy `{}` failed {} times; last: {}",
-            policy.role,
-            policy.name,
-            policy.strikes,
-            policy.last_strike.as_deref().unwrap_or("unknown")
-        ))),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
-fn read(arguments: &args::Replay) -> anyhow::Result<Trace> {
+pub(super) fn read(arguments: &args::Replay) -> anyhow::Result<Trace> {
     let options =
         ReadOptions { format: arguments.format, block_tokens: arguments.trace_block, skip_bad: arguments.skip_bad };
     let trace = match &arguments.trace {
@@ -131,6 +136,19 @@ fn configure(arguments: &args::Replay) -> Result<Config, Failure> {
         deterministic: true,
         ..Config::new(model).map_err(Failure::input)?
     })
+}
+
+/// What would stop the replay on its way is found before a store is opened.
+fn check(arguments: &args::Replay, config: &Config, trace: &Trace) -> Result<(), Failure> {
+    Shape::new(&config.model, config.block_tokens, config.history_bytes, config.window_bytes)
+        .map_err(Failure::input)?;
+    Grid::new(config.block_tokens, trace.block_tokens).map_err(Failure::input)?;
+    for Swap { before, role, choice } in &arguments.swap {
+        reprise::check(*role, choice)
+            .with_context(|| format!("the swap before request {before}"))
+            .map_err(Failure::Input)?;
+    }
+    Ok(())
 }
 
 /// floor(x · 2^30), as the rules of a replay say.

@@ -4,7 +4,7 @@ use anyhow::anyhow;
 use reprise::{StoreReader, VerifyReport};
 use serde_json::json;
 
-use super::Failure;
+use super::{Failure, print};
 use crate::{args::StoreCommand, progress::bar};
 
 pub(super) fn run(command: StoreCommand) -> Result<(), Failure> {
@@ -18,11 +18,7 @@ pub(super) fn run(command: StoreCommand) -> Result<(), Failure> {
         bar.set_position(done);
     });
     bar.finish_and_clear();
-    if json {
-        println!("{:#}", as_json(&report));
-    } else {
-        print_table(&report);
-    }
+    print(&if json { format!("{:#}\n", as_json(&report)) } else { table(&report) })?;
     if report.is_clean() {
         Ok(())
     } else {
@@ -44,26 +40,27 @@ fn as_json(report: &VerifyReport) -> serde_json::Value {
     })
 }
 
-fn print_table(report: &VerifyReport) {
-    println!("{} namespaces", report.namespaces);
-    println!(
-        "{:<24}{:>10}{:>10}{:>10}{:>16}{:>12}{:>10}",
+fn table(report: &VerifyReport) -> String {
+    let mut text = format!("{} namespaces\n", report.namespaces);
+    text += &format!(
+        "{:<24}{:>10}{:>10}{:>10}{:>16}{:>12}{:>10}\n",
         "", "records", "good", "corrupt", "damaged entries", "unreadable", "changed"
     );
     for class in &report.classes {
-        if class.damaged_header {
-            println!("{:<24}the header of its table is damaged: nothing in it can be used", class.stem);
-            continue;
-        }
-        println!(
-            "{:<24}{:>10}{:>10}{:>10}{:>16}{:>12}{:>10}",
-            class.stem,
-            class.records,
-            class.good,
-            class.corrupt,
-            class.damaged_entries,
-            class.unreadable,
-            class.changed
-        );
+        text += &if class.damaged_header {
+            format!("{:<24}the header of its table is damaged: nothing in it can be used\n", class.stem)
+        } else {
+            format!(
+                "{:<24}{:>10}{:>10}{:>10}{:>16}{:>12}{:>10}\n",
+                class.stem,
+                class.records,
+                class.good,
+                class.corrupt,
+                class.damaged_entries,
+                class.unreadable,
+                class.changed
+            )
+        };
     }
+    text
 }

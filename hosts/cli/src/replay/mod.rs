@@ -11,7 +11,7 @@ use reprise::{Cache, Namespace, NamespaceHandle, Sequence};
 use reprise_core::{Digest, prefix::NamespaceKey};
 
 pub use naming::{Grid, Misfit};
-pub use outcome::{IoTimes, Outcome};
+pub use outcome::{FailedSwap, IoTimes, Outcome};
 pub use payload::{Check, Payload};
 pub use swap::{Swap, SwapError};
 
@@ -95,14 +95,24 @@ pub fn replay(cache: &Cache, trace: &Trace, options: &Options, progress: Progres
     swaps.sort_by_key(|swap| swap.before);
     let mut swaps = swaps.into_iter().peekable();
     let mut io = IoTimes::default();
+    let mut failed_swaps = Vec::new();
 
     for (number, &index) in (1..).zip(&order) {
         while let Some(swap) = swaps.next_if(|swap| swap.before == number) {
-            cache.policies().swap(swap.role, &swap.choice).map_err(|source| ReplayError::Swap {
-                number,
-                choice: swap.choice.to_string(),
-                source: Box::new(source),
-            })?;
+            let Swap { role, choice, .. } = swap;
+            let choice_text = choice.to_string();
+            match cache.policies().swap(role, &choice) {
+                Ok(()) => {}
+                Err(error) if error.is_misbehaviour() => failed_swaps.push(FailedSwap {
+                    before: number,
+                    role,
+                    policy: choice_text,
+                    reason: error.to_string(),
+                }),
+                Err(source) => {
+                    return Err(ReplayError::Swap { number, choice: choice_text, source: Box::new(source) });
+                }
+            }
         }
         let now = cache.recovery().last_use + number;
         let mut sequence = names.sequence(trace, &trace.requests[index as usize]);
@@ -113,7 +123,7 @@ pub fn replay(cache: &Cache, trace: &Trace, options: &Options, progress: Progres
         progress(number, names.decisions, cache);
     }
     let skipped = swaps.map(|swap| swap.before).collect();
-    Ok(Outcome::new(cache, start.elapsed(), names.decisions, check.verified_bytes(), io, skipped))
+    Ok(Outcome::new(cache, start.elapsed(), names.decisions, check.verified_bytes(), io, skipped, failed_swaps))
 }
 
 /// One request. Its lease ends before anything is saved, and what it saved is readable before the next.

@@ -1,8 +1,8 @@
 //! What a replay gives: the integers of the result, and what else a person wants to know.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use reprise::{Cache, Counters, Group, Stats};
+use reprise::{Cache, Counters, Group, Role, Stats};
 use serde::Serialize;
 
 /// The integers that two replays of the same trace with the same options agree on.
@@ -70,6 +70,28 @@ pub struct Outcome {
     pub io: IoTimes,
     /// Request numbers of swaps that the trace was too short for.
     pub skipped_swaps: Vec<u64>,
+    /// Swaps that were not made because the policy failed on its way in; the running one stayed.
+    pub failed_swaps: Vec<FailedSwap>,
+}
+
+/// A policy that failed on its way in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FailedSwap {
+    /// Number of the request before which it was to come in.
+    pub before: u64,
+    /// Which seat.
+    pub role: Role,
+    /// What was to come in.
+    pub policy: String,
+    /// What it did.
+    pub reason: String,
+}
+
+impl fmt::Display for FailedSwap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { before, role, policy, reason } = self;
+        write!(f, "the {role} policy `{policy}` did not come in before request {before}: {reason}; the running one stayed")
+    }
 }
 
 impl Outcome {
@@ -80,9 +102,11 @@ impl Outcome {
         verified_bytes: u64,
         io: IoTimes,
         skipped_swaps: Vec<u64>,
+        failed_swaps: Vec<FailedSwap>,
     ) -> Self {
         let stats = cache.stats();
-        Self { integers: Integers::of(&stats), stats, elapsed, decisions, verified_bytes, io, skipped_swaps }
+        let integers = Integers::of(&stats);
+        Self { integers, stats, elapsed, decisions, verified_bytes, io, skipped_swaps, failed_swaps }
     }
 }
 

@@ -54,13 +54,44 @@ impl RecordSums {
 
 /// The checksum of a table entry: it covers the layout and the slot, so that an entry in another slot does not pass.
 pub fn entry(fingerprint: &Digest, slot: u32, bytes: &[u8]) -> u64 {
-    let mut place = [0; 36];
-    place[..32].copy_from_slice(&fingerprint.0);
-    place[32..].copy_from_slice(&slot.to_le_bytes());
-    xxh3_64_with_seed(bytes, xxh3_64(&place))
+    xxh3_64_with_seed(bytes, xxh3_64(&fingerprint.0).wrapping_add(u64::from(slot)))
 }
 
 /// The checksum of the catalogue's record number `index`.
 pub fn catalogue(index: u16, bytes: &[u8]) -> u64 {
     xxh3_64_with_seed(bytes, u64::from(index))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checksum_does_not_fit_the_same_bytes_of_another_record_section_or_slot() {
+        let (print, digest, bytes) = (Digest([1; 32]), Digest([2; 32]), [7; 5000]);
+        let other = Digest([3; 32]);
+        let section = |print: &Digest, group, check, digest: &Digest, position, index| {
+            RecordSums::new(print, group, check, digest, position).section(index, &bytes)
+        };
+        let mut sums = vec![
+            section(&print, 1, 2, &digest, 3, 4),
+            section(&other, 1, 2, &digest, 3, 4),
+            section(&print, 2, 2, &digest, 3, 4),
+            section(&print, 1, 1, &digest, 3, 4),
+            section(&print, 1, 2, &other, 3, 4),
+            section(&print, 1, 2, &digest, 4, 4),
+            section(&print, 1, 2, &digest, 3, 5),
+            RecordSums::new(&print, 1, 2, &digest, 3).trailer(&bytes),
+            entry(&print, 4, &bytes),
+            entry(&other, 4, &bytes),
+            entry(&print, 5, &bytes),
+            catalogue(4, &bytes),
+            catalogue(5, &bytes),
+        ];
+        let count = sums.len();
+        sums.sort_unstable();
+        sums.dedup();
+        assert_eq!(sums.len(), count);
+        assert_eq!(section(&print, 1, 2, &digest, 3, 4), section(&print, 1, 2, &digest, 3, 4));
+    }
 }

@@ -1,4 +1,4 @@
-//! The few operations that the store needs of a file system, as traits, so that tests can put a simulated disk below it.
+//! The few operations that the store needs of a file system, as traits, so that a simulated disk can take its place.
 
 mod directory;
 mod exact;

@@ -60,8 +60,8 @@ impl Default for Options {
 /// An open store. All methods may be called from several threads.
 ///
 /// The caller decides which record lies in which slot. It promises that while it puts into a slot, nobody else puts
-/// into the same slot, frees or reads it; if it breaks the promise, a record is lost and a read misses, but no read brings wrong
-/// bytes.
+/// into the same slot, frees or reads it; if it breaks the promise, a record is lost and a read misses, but no read
+/// brings wrong bytes.
 ///
 /// Dropping a store syncs it.
 pub struct Store {
@@ -111,7 +111,8 @@ impl Store {
         open::open(storage, classes, options)
     }
 
-    /// The records found at open in the group's slots, in the order of slots. They are given away: a second call brings none.
+    /// The records found at open in the group's slots, in the order of slots. They are given away: a second call brings
+    /// none.
     pub fn take_records(&self, group: u8) -> Vec<Recovered> {
         self.class_index(group)
             .map_or_else(Vec::new, |index| std::mem::take(&mut *lock(&self.classes[index].recovered)))
@@ -122,7 +123,8 @@ impl Store {
         &self.mode
     }
 
-    /// What the store takes of the device now. Looks at every file by name; one that cannot be looked at counts as nothing.
+    /// What the store takes of the device now. Looks at every file by name; one that cannot be looked at counts as
+    /// nothing.
     pub fn usage(&self) -> Usage {
         let allocated = |name: &str| self.storage.size(name).map_or(0, |size| size.allocated_bytes);
         let class_usage = |class: &Class| ClassUsage {

@@ -28,8 +28,9 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// On [`StoreError::Full`] and [`StoreError::Io`] the record is not there; the slot is free, or still holds what it held. On
-    /// [`StoreError::Poisoned`], and on those that say the call is wrong, nothing was done.
+    /// On [`StoreError::Full`] and [`StoreError::Io`] the record is not owed: the slot is free or holds what it held, or,
+    /// if it was a sync that failed, the record itself. On [`StoreError::Poisoned`], and on those that say the call is
+    /// wrong, nothing was done.
     pub fn put(
         &self,
         group: u8,

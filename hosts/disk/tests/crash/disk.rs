@@ -1,7 +1,7 @@
 //! A simulated disk that keeps apart what was written and what is durable.
 //!
-//! Reads see all writes. A crash keeps what was synced, and of the rest whatever subset the crash mode says: a change can
-//! survive although an earlier one is lost, and a write can survive in any subset of its sectors.
+//! Reads see all writes. A crash keeps what was synced, and of the rest whatever subset the crash mode says: a change
+//! can survive although an earlier one is lost, and a write can survive in any subset of its sectors.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -123,7 +123,7 @@ impl Storage for Disk {
         Ok(self.state().names.keys().cloned().collect())
     }
 
-    fn open(&self, name: &str, access: Access, _: Content) -> io::Result<Box<dyn StorageFile>> {
+    fn open(&self, name: &str, access: Access, content: Content) -> io::Result<Box<dyn StorageFile>> {
         let mut state = self.state();
         let inode = match state.names.get(name) {
             Some(inode) => *inode,
@@ -139,7 +139,7 @@ impl Storage for Disk {
             }
             None => return Err(io::ErrorKind::NotFound.into()),
         };
-        Ok(Box::new(SimulatedFile { disk: self.clone(), inode }))
+        Ok(Box::new(SimulatedFile { disk: self.clone(), inode, content }))
     }
 
     fn size(&self, name: &str) -> io::Result<FileSize> {
@@ -203,6 +203,16 @@ impl Drop for SimulatedLock {
 struct SimulatedFile {
     disk: Disk,
     inode: usize,
+    content: Content,
+}
+
+impl SimulatedFile {
+    /// Payload travels as direct I/O demands it.
+    fn check_alignment(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let aligned =
+            [bytes.as_ptr() as u64, bytes.len() as u64, offset].iter().all(|number| number.is_multiple_of(4096));
+        if self.content == Content::Payload && !aligned { Err(io::Error::from_raw_os_error(22)) } else { Ok(()) }
+    }
 }
 
 impl StorageFile for SimulatedFile {
@@ -215,6 +225,7 @@ impl StorageFile for SimulatedFile {
     }
 
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.check_alignment(bytes, offset)?;
         let mut state = self.disk.state();
         let fault = state.step(false)?;
         let file = &state.inodes[self.inode].written;
@@ -230,6 +241,7 @@ impl StorageFile for SimulatedFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.check_alignment(bytes, offset)?;
         let mut state = self.disk.state();
         let fault = state.step(true)?;
         let mut change = Change::Write { offset: offset as usize, bytes: bytes.to_vec() };

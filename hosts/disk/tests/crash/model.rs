@@ -87,6 +87,7 @@ pub struct Memory {
     held: BTreeMap<(u8, u32), Held>,
     /// The index that each tenant had when it was last asked for.
     pub tenants: BTreeMap<u8, u16>,
+    pub failed_puts: u64,
     pub hits: u64,
     pub misses: u64,
 }
@@ -154,7 +155,9 @@ impl Model {
         self.memory.held.remove(&(group, slot));
         self.buffer.resize(self.classes[usize::from(group)].payload_bytes as usize);
         fill(self.buffer.bytes_mut(), group, tenant, &key, *version);
-        self.store.put(group, slot, &key, Digest([9; 32]), 7, &mut self.buffer)?;
+        let result = self.store.put(group, slot, &key, Digest([9; 32]), 7, &mut self.buffer);
+        self.memory.failed_puts += u64::from(result.is_err());
+        result?;
         let durable = self.durability == Durability::Strict;
         self.memory.held.insert((group, slot), Held { name, version: *version, durable });
         Ok(())

@@ -1,11 +1,12 @@
 //! A fixed run of the store, stopped at every single operation in turn.
 
+use reprise_disk::storage::Storage;
 use reprise_disk::{Durability, StoreError};
 
 use crate::disk::Disk;
 use crate::faults::{Fault, Faults};
 use crate::medium::Crash;
-use crate::model::{Memory, Model, classes};
+use crate::model::{Memory, Model, classes, tenant};
 
 /// What the workload left off with: the store's memory, and whether it ever was open.
 struct Outcome {
@@ -156,6 +157,7 @@ fn no_single_error_stops_an_open_or_brings_wrong_bytes() {
                 Fault::Error { part: 1 },
                 Fault::Error { part: 4000 },
                 Fault::Short { part: 700 },
+                Fault::Short { part: 5000 },
                 Fault::Misdirect { part: 2 * point },
                 Fault::Misdirect { part: 2 * point + 1 },
                 Fault::Lie,
@@ -168,8 +170,10 @@ fn no_single_error_stops_an_open_or_brings_wrong_bytes() {
                 // A store that does not exist yet may fail to be made; one that does always opens.
                 let making = outcome.failed_opens.len() == 1 && outcome.opens == 2;
                 assert!(outcome.failed_opens.is_empty() || making, "{point} {fault:?}: {:?}", outcome.failed_opens);
-                if !matches!(fault, Fault::Short { .. }) {
-                    outcome.memory.forget_all();
+                match fault {
+                    // A count that is short is no error at all.
+                    Fault::Short { .. } => assert_eq!(outcome.memory.failed_puts, 0, "{point} {fault:?}"),
+                    _ => outcome.memory.forget_all(),
                 }
                 check_survivors(&disk, outcome.memory, 8, &(durability, point, fault));
             }
@@ -252,4 +256,58 @@ fn a_full_disk_and_a_broken_one_are_not_the_same_error() {
     disk.set_faults(Faults::None);
     model.put(0, 1, 0, 2).unwrap();
     model.check_all();
+}
+
+#[test]
+fn a_put_that_failed_is_not_found_as_damage_later() {
+    let mut failed = 0;
+    for operation in 1..12 {
+        for part in [0, 64, 100, 127] {
+            let disk = Disk::new();
+            let mut model =
+                Model::open(&disk, 7, Durability::Relaxed, Memory::default()).map_err(|failed| failed.0).unwrap();
+            model.put(0, 0, 0, 1).unwrap();
+            // An error after this many bytes were written.
+            let fault = Fault::Error { part: 2 * part };
+            disk.set_faults(Faults::At(disk.operations() + operation, fault));
+            failed += u32::from(model.put(0, 1, 0, 2).is_err());
+            disk.set_faults(Faults::None);
+            let memory = model.close();
+            let mut model = Model::open(&disk, 7, Durability::Relaxed, memory).map_err(|failed| failed.0).unwrap();
+            assert_eq!(model.report.dropped(), 0, "operation {operation}: {}", model.report);
+            model.check_all();
+        }
+    }
+    assert!(failed >= 8, "only {failed} puts failed");
+}
+
+#[test]
+fn a_table_that_was_lost_and_made_again_is_not_lost_again() {
+    let disk = Disk::new();
+    let mut model = Model::open(&disk, 7, Durability::Strict, Memory::default()).map_err(|failed| failed.0).unwrap();
+    model.put(0, 0, 0, 1).unwrap();
+    let mut memory = model.close();
+    memory.forget_all();
+    disk.remove("history-01010101.table").unwrap();
+    disk.sync_directory().unwrap();
+    let mut model = Model::open(&disk, 7, Durability::Strict, memory).map_err(|failed| failed.0).unwrap();
+    model.put(0, 0, 0, 2).unwrap();
+    let after = disk.crash(Crash::LoseAll);
+    let mut model = Model::open(&after, 7, Durability::Strict, model.close()).map_err(|failed| failed.0).unwrap();
+    model.check_all();
+    assert_eq!(model.memory().hits, 1);
+}
+
+#[test]
+fn a_namespace_that_was_given_out_is_not_lost_by_a_crash() {
+    for count in 1..4 {
+        let disk = Disk::new();
+        let mut model =
+            Model::open(&disk, 7, Durability::Relaxed, Memory::default()).map_err(|failed| failed.0).unwrap();
+        let indices: Vec<u16> = (0..count).map(|number| model.namespace(number).unwrap()).collect();
+        let after = disk.crash(Crash::LoseAll);
+        let model = Model::open(&after, 7, Durability::Relaxed, Memory::default()).map_err(|failed| failed.0).unwrap();
+        let expected: Vec<_> = indices.into_iter().zip((0..count).map(tenant)).collect();
+        assert_eq!(model.store.namespaces(), expected);
+    }
 }

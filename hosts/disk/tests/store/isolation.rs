@@ -19,6 +19,17 @@ fn two_namespaces_with_the_same_digest_do_not_mix() {
 }
 
 #[test]
+fn two_namespaces_with_the_same_check_do_not_mix() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, _) = open(dir.path());
+    let twin = NamespaceRecord { model: "another".into(), ..tenant(1) };
+    let (first, second) = (store.namespace(&tenant(1)).unwrap(), store.namespace(&twin).unwrap());
+    put(&store, HISTORY, 0, &key(first, 7)).unwrap();
+    assert!(matches!(get(&store, HISTORY, 0, &key(second, 7)), Err(Miss::Absent)));
+    get(&store, HISTORY, 0, &key(first, 7)).unwrap();
+}
+
+#[test]
 fn another_position_digest_or_namespace_is_a_miss() {
     let dir = tempfile::tempdir().unwrap();
     let (store, _) = open(dir.path());

@@ -136,6 +136,20 @@ fn the_callers_buffer_is_not_changed_by_a_put() {
 }
 
 #[test]
+fn what_lies_behind_the_payload_in_the_callers_buffer_does_not_reach_the_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, _) = open(dir.path());
+    let namespace = store.namespace(&tenant(0)).unwrap();
+    let mut buffer = Buffer::zeroed(20_000);
+    buffer.bytes_mut().fill(0xff);
+    store.put(HISTORY, 0, &key(namespace, 1), Digest([0; 32]), 0, &mut buffer).unwrap();
+    store.sync().unwrap();
+    let chunk = std::fs::read(dir.path().join("history-11111111-0000.chunk")).unwrap();
+    // Between the payload and the trailer, which starts at a multiple of 8, and behind the trailer.
+    assert!(chunk[10_001..10_008].iter().chain(&chunk[10_008 + 72 + 3 * 8..]).all(|byte| *byte == 0));
+}
+
+#[test]
 fn a_wrong_call_is_an_error_and_not_a_record() {
     let dir = tempfile::tempdir().unwrap();
     let (store, _) = open(dir.path());

@@ -75,7 +75,7 @@ impl CheckpointSeat {
 
     pub fn swap(&self, origin: Origin) -> Result<(), PolicyError> {
         let fresh = Seat::new(Role::Checkpoints, origin.clone(), origin.checkpoint()?, self.allowed_strikes);
-        *lock(&self.seat) = fresh;
+        lock(&self.seat).give_to(fresh);
         Ok(())
     }
 

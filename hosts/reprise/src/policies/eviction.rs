@@ -47,14 +47,14 @@ impl EvictionSeat {
     /// # Errors
     /// When there is no policy to run.
     pub fn new(
-        loaded: Result<Origin, PolicyError>,
+        loaded: Result<(Origin, CacheRunner), PolicyError>,
         name: &str,
         groups: Vec<GroupInfo>,
         allowed_strikes: u32,
         ledger: &Mutex<Ledger>,
     ) -> Result<Self, PolicyError> {
-        let seated = loaded.and_then(|origin| {
-            let running = introduce(&origin, &groups, None, ledger)?;
+        let seated = loaded.and_then(|(origin, fresh)| {
+            let running = introduce(fresh, None, ledger)?;
             Ok(Seat::new(Role::Eviction, origin, running, allowed_strikes))
         });
         let seat = match seated {
@@ -109,13 +109,14 @@ impl EvictionSeat {
                 let version = occupied.take_events(ledger);
                 if want > 0 || occupied.events.len() >= BATCH_EVENTS {
                     match occupied.ask_victims(want) {
-                        Ok(()) => match occupied.evict(&mut lock(ledger), version, now) {
-                            (evicted, None) => named = evicted,
-                            (evicted, Some(error)) => {
-                                named = evicted;
+                        Ok(()) => {
+                            // The ledger's lock ends with this statement: punishing takes it again.
+                            let (evicted, error) = occupied.evict(&mut lock(ledger), version, now);
+                            named = evicted;
+                            if let Some(error) = error {
                                 self.punish(&mut turn, &error, ledger);
                             }
-                        },
+                        }
                         Err(error) => self.punish(&mut turn, &error, ledger),
                     }
                 }
@@ -141,7 +142,8 @@ impl EvictionSeat {
         let occupied = &mut **turn;
         occupied.events.clear();
         if occupied.seat.strike(error) {
-            match occupied.seat.origin.as_ref().map(|origin| introduce(origin, &self.groups, None, ledger)) {
+            let again = |origin: &Origin| introduce(origin.cache(&self.groups)?, None, ledger);
+            match occupied.seat.origin.as_ref().map(again) {
                 Some(Ok(fresh)) => occupied.seat.running = Some(fresh),
                 _ => occupied.seat.retire(),
             }
@@ -155,6 +157,7 @@ impl EvictionSeat {
 
     /// Seats another policy. The running one is kept if the new one fails on its way in.
     pub fn swap(&self, origin: Origin, ledger: &Mutex<Ledger>) -> Result<(), PolicyError> {
+        let fresh = origin.cache(&self.groups)?;
         let mut turn = lock(&self.seat);
         let same = turn.seat.status.name == origin.name;
         let saved = match &mut turn.seat.running {
@@ -168,10 +171,10 @@ impl EvictionSeat {
             let ledger = lock(ledger);
             (ledger.events.clone(), ledger.recording)
         };
-        match introduce(&origin, &self.groups, saved, ledger) {
+        match introduce(fresh, saved, ledger) {
             Ok(fresh) => {
                 turn.events.clear();
-                turn.seat = Seat::new(Role::Eviction, origin, fresh, self.allowed_strikes);
+                turn.seat.give_to(Seat::new(Role::Eviction, origin, fresh, self.allowed_strikes));
                 Ok(())
             }
             Err(error) => {
@@ -196,14 +199,12 @@ impl EvictionSeat {
     }
 }
 
-/// A fresh instance that knows everything in the ledger, and what a predecessor saved. From here on the ledger records.
+/// Tells a fresh instance everything in the ledger, and what a predecessor saved. From here on the ledger records.
 fn introduce(
-    origin: &Origin,
-    groups: &[GroupInfo],
+    mut fresh: CacheRunner,
     saved: Option<(u32, Vec<u8>)>,
     ledger: &Mutex<Ledger>,
 ) -> Result<CacheRunner, PolicyError> {
-    let mut fresh = origin.cache(groups)?;
     if let Some((schema, bytes)) = saved {
         fresh.load(schema, &bytes)?;
     }
@@ -277,6 +278,7 @@ impl Occupied {
     /// still what the policy was told of.
     fn evict(&mut self, ledger: &mut Ledger, version: u64, now: u64) -> (u32, Option<PolicyError>) {
         let told_all = ledger.version == version;
+        ledger.tree.warm_blocks(&self.victims);
         let mut evicted = 0;
         let mut refused = Vec::new();
         let mut error = None;

@@ -25,20 +25,20 @@ pub enum PolicyError {
         known: String,
     },
     /// The file cannot be read.
-    #[error("reading the policy {path}: {source}")]
+    #[error("reading the policy {path}")]
     Read {
         /// Which file.
         path: String,
         /// Why.
         source: std::io::Error,
     },
-    /// A native policy refused its settings.
-    #[error("policy `{name}`: {source}")]
+    /// The policy does not take its settings.
+    #[error("policy `{name}`: {message}")]
     Settings {
         /// Which policy.
         name: String,
-        /// Why.
-        source: reprise_core::policy::SettingsError,
+        /// What the policy says.
+        message: String,
     },
     /// The component does not load.
     #[error(transparent)]
@@ -57,8 +57,7 @@ impl PolicyError {
     pub fn is_misbehaviour(&self) -> bool {
         match self {
             Self::Load(error) => matches!(error, reprise_wasm::LoadError::Behaviour { .. }),
-            Self::Call(error) => !matches!(error, reprise_wasm::PolicyError::Refused { .. }),
-            Self::Answer(_) => true,
+            Self::Call(_) | Self::Answer(_) => true,
             Self::Unknown { .. } | Self::Read { .. } | Self::Settings { .. } => false,
         }
     }
@@ -166,8 +165,18 @@ impl Origin {
     fn native<P: Policy + 'static>(&self) -> Result<P, PolicyError> {
         let settings = self.settings.iter().map(|(key, value)| (key, value));
         let settings = Settings::parse(P::DESCRIPTION.settings, settings)
-            .map_err(|source| PolicyError::Settings { name: self.name.clone(), source })?;
+            .map_err(|error| PolicyError::Settings { name: self.name.clone(), message: error.to_string() })?;
         Ok(P::new(&settings))
+    }
+
+    /// The error of a component's first call, which hands the settings over.
+    fn first_call(&self, error: reprise_wasm::PolicyError) -> PolicyError {
+        match error {
+            reprise_wasm::PolicyError::Refused { message } => {
+                PolicyError::Settings { name: self.name.clone(), message }
+            }
+            error => error.into(),
+        }
     }
 
     /// A fresh eviction policy that knows `groups` and nothing else.
@@ -187,7 +196,9 @@ impl Origin {
                 Ok(CacheRunner {
                     admission: description.admission,
                     state_schema: description.state_schema,
-                    running: Running::Component(component.cache(&self.settings, groups)?),
+                    running: Running::Component(
+                        component.cache(&self.settings, groups).map_err(|error| self.first_call(error))?,
+                    ),
                 })
             }
             Code::Native if self.name == native::Fifo::DESCRIPTION.name => boxed::<native::Fifo>(self, groups),
@@ -204,7 +215,10 @@ impl Origin {
             Ok(CheckpointRunner::Native(Box::new(origin.native::<P>()?)))
         }
         match &self.code {
-            Code::Component(component) => Ok(CheckpointRunner::Component(component.checkpoint(&self.settings)?)),
+            Code::Component(component) => {
+                let running = component.checkpoint(&self.settings).map_err(|error| self.first_call(error))?;
+                Ok(CheckpointRunner::Component(running))
+            }
             Code::Native if self.name == native::Full::DESCRIPTION.name => boxed::<native::Full>(self),
             Code::Native if self.name == native::Periodic::DESCRIPTION.name => boxed::<native::Periodic>(self),
             Code::Native if self.name == native::Zero::DESCRIPTION.name => boxed::<native::Zero>(self),

@@ -127,6 +127,12 @@ impl<R> Seat<R> {
         stays
     }
 
+    /// Gives the seat to another policy. What an operator should see of the one before is not lost.
+    pub fn give_to(&mut self, mut next: Self) {
+        next.notices = std::mem::take(&mut self.notices);
+        *self = next;
+    }
+
     /// Empties the seat: the fallback answers from now on.
     pub fn retire(&mut self) {
         self.running = None;

@@ -5,29 +5,31 @@ use std::path::Path;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-/// A cache policy that knows nothing: bodies of `step` (parameters: events' address and count, want; result: address of the answer)
-/// and of the `start` function, and further fields of the module.
+/// A cache policy that knows nothing: the bodies of `step` (whose parameters are the events' address and count, and `$want`,
+/// and whose result is the address of the answer) and of the `start` function, its imports, its memory, and further fields
+/// of the module.
 pub struct CachePolicy<'a> {
     pub step: &'a str,
     pub start: &'a str,
     pub imports: &'a str,
+    pub memory: &'a str,
     pub fields: &'a str,
 }
 
 impl Default for CachePolicy<'_> {
     fn default() -> Self {
-        Self { step: "i32.const 64", start: "", imports: "", fields: "" }
+        Self { step: "i32.const 64", start: "", imports: "", memory: r#"(memory (export "memory") 4)"#, fields: "" }
     }
 }
 
 impl CachePolicy<'_> {
     /// The core module.
     pub fn module(&self) -> Vec<u8> {
-        let Self { step, start, imports, fields } = self;
+        let Self { step, start, imports, memory, fields } = self;
         let text = format!(
             r#"(module
                 {imports}
-                (memory (export "memory") 4)
+                {memory}
                 (global $top (mut i32) (i32.const 4096))
                 {fields}
                 (func $start {start})

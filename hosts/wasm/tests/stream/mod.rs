@@ -1,9 +1,7 @@
 //! A small host that makes random streams of events, and takes victims as a real one does.
 #![allow(dead_code, reason = "each test uses a part")]
 
-use reprise_core::policy::{
-    Admission, Event, EventBuffer, Events, GroupInfo, Inserted, NO_PARENT, Span,
-};
+use reprise_core::policy::{Admission, Event, EventBuffer, Events, GroupInfo, Inserted, NO_PARENT, Span};
 
 const BLOCK_TOKENS: u32 = 128;
 

@@ -3,7 +3,6 @@
 use alloc::{
     borrow::ToOwned,
     string::{String, ToString},
-    vec::Vec,
 };
 
 use reprise_core::{layout, model};
@@ -25,10 +24,11 @@ impl Guest for Core {
         })
     }
 
-    fn lay_out(model: Model, block_tokens: u32) -> Result<Layout, LayoutError> {
+    fn layout_of(model: Model, block_tokens: u32) -> Result<Layout, LayoutError> {
         let Model { name, groups, types } = model;
         let types = types.into_iter().map(cache_type).collect::<Result<_, _>>()?;
-        let model = model::ModelSpec::new(name, groups, types).map_err(|error| LayoutError::Model(error.to_string()))?;
+        let model =
+            model::ModelSpec::new(name, groups, types).map_err(|error| LayoutError::Model(error.to_string()))?;
         let layout =
             layout::Layout::new(&model, block_tokens).map_err(|error| LayoutError::Block(error.to_string()))?;
         Ok(Layout {

@@ -13,7 +13,6 @@ mod prefix;
 
 /// What wit-bindgen makes of the world.
 #[cfg(target_arch = "wasm32")]
-#[expect(missing_docs, reason = "generated; the documentation is in wit/")]
 mod bindings {
     wit_bindgen::generate!({ path: "../../wit", world: "core" });
 }
