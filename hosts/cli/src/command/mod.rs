@@ -65,11 +65,11 @@ pub fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
-/// An error with its causes. Some errors end with what their cause says: that is not said again.
+/// An error with its causes. Some errors say themselves what their cause says: that is not said again.
 fn in_one_line(error: &anyhow::Error) -> String {
     error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
         "" => cause,
-        said if said.ends_with(&cause) => text,
+        said if said.contains(&cause) => text,
         _ => format!("{text}: {cause}"),
     })
 }

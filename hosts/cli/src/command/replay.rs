@@ -173,7 +173,14 @@ fn microseconds(seconds: f64) -> Result<u64, Failure> {
 /// The quotas are promised to be kept, so they had better fit: says so before an hour is spent.
 fn check_space(config: &Config, temporary: bool) -> Result<(), Failure> {
     let Some(directory) = &config.store else { return Ok(()) };
-    let existing = directory.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(Path::new("/"));
+    // A relative path ends in the empty one, which is where we are.
+    let existing = directory.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(Path::new("."));
+    if !existing.is_dir() {
+        let (directory, existing) = (directory.display(), existing.display());
+        return Err(Failure::input(anyhow!(
+            "--store takes a directory, which {directory} cannot be: {existing} is a file"
+        )));
+    }
     let Some(free_bytes) = free_bytes(existing) else { return Ok(()) };
     let quota_bytes = config.history_bytes.saturating_add(config.window_bytes);
     if free_bytes >= quota_bytes {

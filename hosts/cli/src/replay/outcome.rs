@@ -90,7 +90,10 @@ pub struct FailedSwap {
 impl fmt::Display for FailedSwap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { before, role, policy, reason } = self;
-        write!(f, "the {role} policy `{policy}` did not come in before request {before}: {reason}; the running one stayed")
+        write!(
+            f,
+            "the {role} policy `{policy}` did not come in before request {before}: {reason}; the running one stayed"
+        )
     }
 }
 

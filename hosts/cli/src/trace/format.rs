@@ -119,9 +119,11 @@ impl<'a> Keys<'a> {
             Some(Format::Bailian)
         } else if self.0.contains(&(b"requests", b'[')) {
             Some(Format::KvCacheTester)
+        } else if ["hash_ids", "input_length"].iter().any(|key| self.has(key)) {
+            Some(Format::Mooncake)
         } else if ["trace", "block_size", "ref", "lcp"].iter().any(|key| self.has(key)) {
             Some(Format::Sessions)
-        } else if ["timestamp", "input_length", "hash_ids"].iter().any(|key| self.has(key)) {
+        } else if self.has("timestamp") {
             Some(Format::Mooncake)
         } else {
             None
@@ -151,6 +153,7 @@ mod tests {
         for (text, format) in [
             (r#"{"timestamp": 0, "input_length": 5, "hash_ids": [1]}"#, Some(Format::Mooncake)),
             (r#"{"hash_ids": [1,2,3"#, Some(Format::Mooncake)),
+            (r#"{"timestamp": 0, "block_size": 64, "input_length": 5, "hash_ids": [1]}"#, Some(Format::Mooncake)),
             (r#"{"timestamp": 0, "type": "chat_id", "x": {"chat_id": 1}}"#, Some(Format::Mooncake)),
             (r#"{"chat_id": 1, "timestamp": 0.5, "hash_ids": [1]}"#, Some(Format::Bailian)),
             (r#"{"hash_ids": [1], "timestamp": 0.5, "chat_id": 1}"#, Some(Format::Bailian)),

@@ -1,0 +1,13 @@
+//! The command as a shell sees it: exit status, what it prints, what it leaves on disk.
+
+mod agreement;
+mod full_disk;
+mod help;
+mod hostile;
+mod input;
+mod killed;
+mod models;
+mod rejected;
+mod shell;
+mod stores;
+mod traces;
