@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use reprise_core::policy::{
-    Admission, CachePolicy, CheckpointPolicy, Event, EventBuffer, GroupInfo, Inserted, Kind, NO_PARENT, Policy, Settings, Span,
+    Admission, CachePolicy, CheckpointPolicy, Event, EventBuffer, GroupInfo, Inserted, Kind, NO_PARENT, Policy,
+    Settings, Span,
 };
 use reprise_policies::{Events, Fifo, Full, Lru, Periodic, TwoHit, Zero};
 use reprise_wasm::{Budget, Component, Engine, Limits};
@@ -46,7 +47,8 @@ impl Host {
 
     fn insert(&mut self, pick: u32, depths: &mut Vec<u32>) -> Event {
         let live = self.live();
-        let parent = if live.is_empty() || pick.is_multiple_of(5) { NO_PARENT } else { live[pick as usize % live.len()] };
+        let parent =
+            if live.is_empty() || pick.is_multiple_of(5) { NO_PARENT } else { live[pick as usize % live.len()] };
         let id = match self.parents.iter().position(Option::is_none) {
             Some(free) => free as u32,
             None => {
@@ -101,7 +103,10 @@ fn same_victims<P: Policy + CachePolicy>(name: &str, steps: &[(u8, u32)]) {
                 events.clear();
                 let mut kept = Vec::new();
                 for &victim in &ours {
-                    assert!(host.pins[victim as usize] == 0 && host.is_leaf(victim), "{name} names {victim}, which may not go");
+                    assert!(
+                        host.pins[victim as usize] == 0 && host.is_leaf(victim),
+                        "{name} names {victim}, which may not go"
+                    );
                     if pick.is_multiple_of(3) {
                         kept.push(victim);
                         // Declined, and with it everything above.

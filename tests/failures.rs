@@ -30,7 +30,11 @@ fn serve(cache: &Cache, namespace: &NamespaceHandle, tokens: &[u32], now: u64) -
     let window = records.iter().any(|record| {
         record.group == Group::Window && record.position_tokens == restored.adopted_tokens && restored.checkpoint
     });
-    assert_eq!(window, restored.checkpoint && cache.config().store.is_some(), "a window counts only at the position that was adopted");
+    assert_eq!(
+        window,
+        restored.checkpoint && cache.config().store.is_some(),
+        "a window counts only at the position that was adopted"
+    );
     drop(plan);
     sequence.save(&mut Kv::new(tokens)).unwrap();
     sequence.capture(&mut Kv::new(tokens)).unwrap();
@@ -76,7 +80,11 @@ fn a_damaged_block_shortens_the_hit_and_is_written_again() {
     damage(directory.path(), "history", 6, SLOT_BYTES);
     let cut = serve(&cache, &namespace, &tokens, 3);
     assert!(cut.shortened);
-    assert_eq!((cut.adopted_tokens, cut.replayed_tokens, cut.checkpoint), (96, 0, true), "six blocks, and their window");
+    assert_eq!(
+        (cut.adopted_tokens, cut.replayed_tokens, cut.checkpoint),
+        (96, 0, true),
+        "six blocks, and their window"
+    );
     assert_eq!(cut.computed_tokens, 161 - 96);
     let counters = cache.stats().counters;
     assert_eq!(counters.group(Group::History).failed_reads, 1);
