@@ -256,3 +256,31 @@ fn a_panicking_sink_does_not_stop_other_restores() {
     assert_eq!((finished[1].id, &finished[1].blocks[..]), (good, &[Outcome::Done; 4][..]));
     assert_eq!(cache.stats().leases, 0);
 }
+
+/// Windows that wait for a save may not take all memory for writing: the save they wait for needs some itself.
+#[test]
+fn windows_that_wait_do_not_block_the_save_they_wait_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = Config {
+        store: Some(directory.path().join("store")),
+        write_buffer_bytes: 40_000,
+        checkpoints: "full".parse().unwrap(),
+        ..small(64, 16)
+    };
+    let cache = Cache::open(config).unwrap();
+    let namespace = cache.namespace(&Namespace::new("small", "1").block_tokens(BLOCK_TOKENS)).unwrap();
+    for (now, seed) in (1..).zip([8, 9, 10]) {
+        let tokens = prompt(seed, 8 * BLOCK_TOKENS);
+        let mut kv = Kv::new(&tokens);
+        let mut sequence = namespace.sequence(&tokens);
+        drop(sequence.plan(now).unwrap());
+        sequence.capture(&mut kv).unwrap();
+        if seed != 9 {
+            let saved = sequence.save(&mut kv).unwrap();
+            assert_eq!((saved.new_blocks, saved.checkpoints), (8, 2), "two windows fit in half of the memory");
+        }
+        // The second sequence is dropped with its windows: their memory must come back for the third.
+    }
+    cache.drain();
+    assert_eq!(cache.stats().counters.captures_skipped, 6 + 8 + 6);
+}

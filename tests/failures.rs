@@ -10,7 +10,7 @@ use std::{
 };
 
 use proptest::prelude::*;
-use reprise::{Cache, Config, Group, Namespace, NamespaceHandle, Restored, Role};
+use reprise::{Cache, Config, Durability, Group, Namespace, NamespaceHandle, Restored, Role};
 use reprise_tests::engine::{BLOCK_BYTES, BLOCK_TOKENS, Kv, prompt, small, small_with_draft};
 
 fn namespace(cache: &Cache) -> NamespaceHandle {
@@ -306,6 +306,29 @@ fn requests_at_once_do_not_mix_bytes() {
     for policy in cache.policies().status() {
         assert_eq!(policy.strikes, 0, "a race is no policy's fault: {policy:?}");
     }
+}
+
+/// A block goes while the window at its end is still being written, and both slots are used again: the end of the old write must not be
+/// taken for that of the new one.
+#[test]
+fn a_window_still_being_written_is_not_mixed_up_with_its_successor() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = Config { durability: Durability::Strict, ..on_disk(small(2, 2), directory.path()) };
+    let cache = Cache::open(config).unwrap();
+    let namespace = namespace(&cache);
+    for now in 1..200_u32 {
+        let tokens = prompt(now, BLOCK_TOKENS + 1);
+        let mut sequence = namespace.sequence(&tokens);
+        drop(sequence.plan(now.into()).unwrap());
+        sequence.save(&mut Kv::new(&tokens)).unwrap();
+        sequence.capture(&mut Kv::new(&tokens)).unwrap();
+    }
+    cache.drain();
+    let stats = cache.stats();
+    assert_eq!(stats.resident_records[0], 2);
+    let (history, window) = (stats.counters.group(Group::History), stats.counters.group(Group::Window));
+    assert_eq!(window.written_records, stats.resident_records[1] + window.evicted_records + window.orphaned_records);
+    assert_eq!(history.written_records, 2 + history.evicted_records);
 }
 
 /// vllm#51041: 1.2 TB written, nothing read, no error. What is written and what is read is counted, by group, and exported.

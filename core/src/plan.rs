@@ -128,15 +128,15 @@ impl Explain {
     pub const ALL: [Self; 7] =
         [Self::Complete, Self::Short, Self::NoBlock, Self::Pending, Self::NoCheckpoint, Self::Gate, Self::Unreadable];
 
-    /// The reason for the plan `taken`, given what was found. `may_hit_tokens` is the most that could ever be adopted; `pending` says
-    /// whether the next block is being written.
-    pub fn of(lookup: &Lookup, taken: &Candidate, may_hit_tokens: u32, pending: bool) -> Self {
+    /// The reason for the plan `taken`, given what was found. `may_hit_tokens` is the most that could ever be adopted; `beyond` says what
+    /// is wrong with the block behind what was matched: [`Explain::NoBlock`], [`Explain::Pending`] or [`Explain::Unreadable`].
+    pub fn of(lookup: &Lookup, taken: &Candidate, may_hit_tokens: u32, beyond: Self) -> Self {
         if may_hit_tokens == 0 {
             Self::Short
         } else if taken.adopted_tokens == may_hit_tokens {
             Self::Complete
         } else if taken.adopted_tokens == lookup.matched_tokens {
-            if pending { Self::Pending } else { Self::NoBlock }
+            beyond
         } else if lookup.replay_tokens.is_some_and(|tokens| lookup.matched_tokens > tokens) {
             Self::Gate
         } else {
@@ -197,7 +197,7 @@ mod tests {
             let lookup = Lookup { prompt_tokens: 20_000, matched_tokens, checkpoint_tokens, replay_tokens };
             let taken = Planner::MinCompute.choose(&Candidates::new(&lookup));
             assert_eq!(taken, expected, "{lookup:?}");
-            assert_eq!(Explain::of(&lookup, &taken, 19_968, false), why, "{lookup:?}");
+            assert_eq!(Explain::of(&lookup, &taken, 19_968, Explain::NoBlock), why, "{lookup:?}");
         }
     }
 
@@ -205,6 +205,6 @@ mod tests {
     fn a_prompt_of_one_block_is_never_adopted_whole() {
         let lookup = Lookup { prompt_tokens: 128, matched_tokens: 0, checkpoint_tokens: 0, replay_tokens: None };
         let taken = Planner::MinCompute.choose(&Candidates::new(&lookup));
-        assert_eq!((taken, Explain::of(&lookup, &taken, 0, false)), (plan(128, 0, 0), Explain::Short));
+        assert_eq!((taken, Explain::of(&lookup, &taken, 0, Explain::NoBlock)), (plan(128, 0, 0), Explain::Short));
     }
 }

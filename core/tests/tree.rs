@@ -305,3 +305,21 @@ fn a_million_blocks_do_not_take_more_than_120_bytes_each() {
     let bytes = tree.memory_bytes() as f64 / f64::from(BLOCKS);
     assert!(bytes <= 120.0, "{bytes} bytes a block");
 }
+
+/// A checkpoint that turns out unreadable while a lease holds it: nobody is offered it, its slot is not given to another, and it goes
+/// with the lease.
+#[test]
+fn a_dropped_checkpoint_does_not_give_its_slot_away_while_it_is_held() {
+    let mut tree = Tree::new(4, 1);
+    let first = tree.insert(NO_PARENT, name(&[1]), 0, 1, false).unwrap();
+    let second = tree.insert(NO_PARENT, name(&[2]), 0, 1, false).unwrap();
+    assert_eq!(tree.place_checkpoint(first, 1, false), Placement::Placed { slot: 0, evicted: None });
+    tree.pin_checkpoint(0);
+    tree.drop_checkpoint(first);
+    assert_eq!(tree.checkpoint_at_or_above(Found { id: first, depth: 1 }), None);
+    assert_eq!(tree.place_checkpoint(second, 2, false), Placement::NoRoom);
+    tree.touch_checkpoint(0, 3);
+    tree.unpin_checkpoint(0);
+    assert_eq!((tree.checkpoint_of(first), tree.checkpoints().len()), (None, 0));
+    assert_eq!(tree.place_checkpoint(second, 4, false), Placement::Placed { slot: 0, evicted: None });
+}

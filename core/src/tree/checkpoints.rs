@@ -27,6 +27,8 @@ struct Slot {
     last_use: u64,
     pins: u32,
     pending: bool,
+    /// To be dropped, but held: it goes with its last pin, and nobody is offered it until then.
+    doomed: bool,
 }
 
 /// The slots of the window group.
@@ -64,7 +66,19 @@ impl Checkpoints {
     }
 
     pub(super) fn is_readable(&self, slot: u32) -> bool {
-        !self.slots[slot as usize].pending
+        let Slot { pending, doomed, .. } = self.slots[slot as usize];
+        !pending && !doomed
+    }
+
+    /// Takes the checkpoint out of `slot`, or has it go with its last pin. Returns whether it went.
+    pub(super) fn drop_or_doom(&mut self, slot: u32) -> bool {
+        let entry = &mut self.slots[slot as usize];
+        entry.doomed = entry.pins > 0;
+        let goes = !entry.doomed;
+        if goes {
+            self.remove(slot);
+        }
+        goes
     }
 
     pub(super) fn set_readable(&mut self, slot: u32) {
@@ -76,7 +90,7 @@ impl Checkpoints {
         if self.free.is_empty() {
             if (self.slots.len() as u32) < self.capacity {
                 self.free.push(self.slots.len() as u32);
-                self.slots.push(Slot { node: 0, depth: 0, last_use: 0, pins: 0, pending: false });
+                self.slots.push(Slot { node: 0, depth: 0, last_use: 0, pins: 0, pending: false, doomed: false });
             } else {
                 let Some((_, oldest)) = self.order.first() else { return Placement::NoRoom };
                 evicted = Some(self.slots[oldest as usize].node);
@@ -84,7 +98,7 @@ impl Checkpoints {
             }
         }
         let slot = self.free.pop().expect("a slot was freed or made above");
-        self.slots[slot as usize] = Slot { node, depth, last_use: now, pins: 0, pending };
+        self.slots[slot as usize] = Slot { node, depth, last_use: now, pins: 0, pending, doomed: false };
         self.order.set(slot, (now, depth));
         Placement::Placed { slot, evicted }
     }
@@ -94,11 +108,11 @@ impl Checkpoints {
             return false;
         }
         for vacant in self.slots.len() as u32..=slot {
-            self.slots.push(Slot { node: 0, depth: 0, last_use: 0, pins: 0, pending: false });
+            self.slots.push(Slot { node: 0, depth: 0, last_use: 0, pins: 0, pending: false, doomed: false });
             self.free.push(vacant);
         }
         self.free.retain(|&vacant| vacant != slot);
-        self.slots[slot as usize] = Slot { node, depth, last_use, pins: 0, pending: false };
+        self.slots[slot as usize] = Slot { node, depth, last_use, pins: 0, pending: false, doomed: false };
         self.order.set(slot, (last_use, depth));
         true
     }
@@ -121,11 +135,13 @@ impl Checkpoints {
         self.order.remove(slot);
     }
 
-    pub(super) fn unpin(&mut self, slot: u32) {
+    /// Returns whether the checkpoint is to go now.
+    pub(super) fn unpin(&mut self, slot: u32) -> bool {
         let entry = &mut self.slots[slot as usize];
         entry.pins = entry.pins.checked_sub(1).expect("a pin is taken back once");
-        if entry.pins == 0 {
+        if entry.pins == 0 && !entry.doomed {
             self.order.set(slot, (entry.last_use, entry.depth));
         }
+        entry.pins == 0 && entry.doomed
     }
 }

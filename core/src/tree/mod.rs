@@ -9,6 +9,8 @@
 mod checkpoints;
 mod heap;
 mod index;
+mod inventory;
+mod lookup;
 mod node;
 
 use alloc::vec::Vec;
@@ -18,21 +20,9 @@ use crate::{Digest, policy::NO_PARENT};
 pub use checkpoints::{Checkpoints, Placement};
 pub use heap::RankHeap;
 pub use index::Index;
+pub use inventory::{Entry, Restored};
+pub use lookup::Found;
 use node::{Identity, Links, NONE};
-
-/// The deepest resident block of a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// Id of that block; [`NO_PARENT`] when `depth` is 0.
-    pub id: u32,
-    /// Resident blocks of the path, from its start.
-    pub depth: u32,
-}
-
-impl Found {
-    /// Nothing of the path is resident.
-    pub const NOTHING: Self = Self { id: NO_PARENT, depth: 0 };
-}
 
 /// Why a block may not be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,40 +47,6 @@ pub struct Removed {
     pub parent: u32,
     /// The checkpoint at its end that was dropped with it.
     pub orphan: Option<u32>,
-}
-
-/// What a host can tell a policy, or a store, about a resident block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Dense id.
-    pub id: u32,
-    /// Id of the block before it, or [`NO_PARENT`].
-    pub parent: u32,
-    /// Depth in blocks, from 1.
-    pub depth: u32,
-    /// Namespace index.
-    pub namespace: u16,
-    /// Last use that was marked on this block itself.
-    pub last_use: u64,
-    /// How many pins it holds.
-    pub pins: u32,
-}
-
-/// A block as a store kept it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Restored {
-    /// Its name.
-    pub digest: Digest,
-    /// The name of the block before it; `None` for the first of a path.
-    pub parent: Option<Digest>,
-    /// Depth in blocks, from 1.
-    pub depth: u32,
-    /// Namespace index.
-    pub namespace: u16,
-    /// Last use.
-    pub last_use: u64,
-    /// A number that grows with every insertion.
-    pub inserted: u64,
 }
 
 /// Resident blocks with their checkpoints, bounded by a number of slots for each.
@@ -146,93 +102,6 @@ impl Tree {
     /// The checkpoints and their order.
     pub fn checkpoints(&self) -> &Checkpoints {
         &self.checkpoints
-    }
-
-    /// The deepest resident block of the path that `digests` name, root first.
-    ///
-    /// O(log n) probes: at depths 1, 2, 4, … until one misses, then by bisection.
-    pub fn look_up(&self, digests: &[Digest]) -> Found {
-        let mut found = Found::NOTHING;
-        let mut missing = digests.len();
-        let mut step = 1;
-        while found.depth as usize + step <= missing {
-            let depth = found.depth as usize + step;
-            match self.find(&digests[depth - 1]) {
-                Some(id) => found = Found { id, depth: depth as u32 },
-                None => {
-                    missing = depth - 1;
-                    break;
-                }
-            }
-            step *= 2;
-        }
-        while (found.depth as usize) < missing {
-            let depth = (found.depth as usize + missing).div_ceil(2);
-            match self.find(&digests[depth - 1]) {
-                Some(id) => found = Found { id, depth: depth as u32 },
-                None => missing = depth - 1,
-            }
-        }
-        found
-    }
-
-    /// The id of the block with this name, if it is resident.
-    #[inline]
-    pub fn find(&self, digest: &Digest) -> Option<u32> {
-        self.index.find(digest.short(), |id| self.identities[id as usize].digest == *digest)
-    }
-
-    /// Brings what insertions of these names will read into the processor's cache: the misses overlap, where a loop of insertions would
-    /// wait for each. Changes nothing.
-    pub fn warm_names(&self, digests: &[Digest]) {
-        let read = digests.iter().fold(0, |read, digest| read ^ self.index.first_entry(digest.short()));
-        core::hint::black_box(read);
-    }
-
-    /// The same for removals of these blocks.
-    pub fn warm_blocks(&self, ids: &[u32]) {
-        let read = ids
-            .iter()
-            .filter_map(|&id| self.links.get(id as usize).zip(self.identities.get(id as usize)))
-            .fold(0, |read, (links, identity)| {
-                read ^ u64::from(links.parent) ^ self.index.first_entry(identity.digest.short())
-            });
-        core::hint::black_box(read);
-    }
-
-    /// The block `found.depth - depth` steps above `found`.
-    ///
-    /// # Panics
-    /// When `depth` is deeper than `found`.
-    pub fn ancestor(&self, mut found: Found, depth: u32) -> Found {
-        assert!(depth <= found.depth, "an ancestor is not deeper than its descendant");
-        while found.depth > depth {
-            found = Found { id: self.links[found.id as usize].parent, depth: found.depth - 1 };
-        }
-        found
-    }
-
-    /// The deepest block at or above `found` whose record can be read: what was inserted and not yet written is passed over.
-    pub fn readable(&self, mut found: Found) -> Found {
-        while found.depth > 0 && self.identities[found.id as usize].pending {
-            found = self.ancestor(found, found.depth - 1);
-        }
-        found
-    }
-
-    /// The deepest readable checkpoint at or above `found`: its slot, and the block that it ends.
-    pub fn checkpoint_at_or_above(&self, mut found: Found) -> Option<(u32, Found)> {
-        if self.checkpoints.is_empty() {
-            return None;
-        }
-        while found.depth > 0 {
-            let links = &self.links[found.id as usize];
-            if links.checkpoint != NONE && self.checkpoints.is_readable(links.checkpoint) {
-                return Some((links.checkpoint, found));
-            }
-            found = Found { id: links.parent, depth: found.depth - 1 };
-        }
-        None
     }
 
     /// The slot of the checkpoint at the end of block `id`, readable or not.
@@ -306,57 +175,6 @@ impl Tree {
         };
         self.occupy(id, parent, digest, namespace, now, pending);
         Some(id)
-    }
-
-    /// Fills an empty tree with what a store kept: `(slot, block)` pairs, each block after the one before it. Returns the slots that
-    /// are dropped: their path is broken, their slot is taken or beyond the capacity, or their name is there already.
-    ///
-    /// # Panics
-    /// When the tree is not empty.
-    pub fn restore(&mut self, blocks: impl IntoIterator<Item = (u32, Restored)>) -> Vec<u32> {
-        assert!(self.links.is_empty(), "a tree is restored once, before its first use");
-        let mut dropped = Vec::new();
-        let mut newest = 0;
-        for (slot, block) in blocks {
-            let parent = match block.parent {
-                None => Some(NO_PARENT),
-                Some(digest) => self.find(&digest),
-            };
-            let depth = parent.map(|parent| if parent == NO_PARENT { 1 } else { self.depth(parent) + 1 });
-            let taken = self.links.get(slot as usize).is_some_and(|links| links.resident);
-            match parent {
-                Some(parent)
-                    if depth == Some(block.depth)
-                        && slot < self.capacity
-                        && !taken
-                        && self.find(&block.digest).is_none() =>
-                {
-                    if self.links.len() <= slot as usize {
-                        self.links.resize(slot as usize + 1, Links::VACANT);
-                        self.identities.resize(slot as usize + 1, Identity::VACANT);
-                    }
-                    self.occupy(slot, parent, block.digest, block.namespace, block.last_use, false);
-                    self.identities[slot as usize].inserted = block.inserted;
-                    newest = newest.max(block.inserted);
-                }
-                _ => dropped.push(slot),
-            }
-        }
-        self.insertions = newest;
-        self.free = (0..self.links.len() as u32).rev().filter(|&id| !self.links[id as usize].resident).collect();
-        dropped
-    }
-
-    /// Puts a checkpoint that a store kept back into its slot, at the end of block `id`. Returns whether it has a place: the
-    /// slot is within the capacity and the block has no checkpoint yet.
-    pub fn restore_checkpoint(&mut self, slot: u32, id: u32, last_use: u64) -> bool {
-        let depth = self.identities[id as usize].depth;
-        let links = &mut self.links[id as usize];
-        let restored = links.checkpoint == NONE && self.checkpoints.restore(slot, id, depth, last_use);
-        if restored {
-            links.checkpoint = slot;
-        }
-        restored
     }
 
     fn occupy(&mut self, id: u32, parent: u32, digest: Digest, namespace: u16, now: u64, pending: bool) {
@@ -452,13 +270,13 @@ impl Tree {
         placement
     }
 
-    /// Takes the checkpoint at the end of block `id` out, for instance because it could not be written or read. Returns its slot.
-    pub fn drop_checkpoint(&mut self, id: u32) -> Option<u32> {
-        let slot = core::mem::replace(&mut self.links[id as usize].checkpoint, NONE);
-        (slot != NONE).then(|| {
-            self.checkpoints.remove(slot);
-            slot
-        })
+    /// Takes the checkpoint at the end of block `id` out, for instance because it could not be written or read. One that is pinned goes
+    /// with its last pin, and is not offered until then.
+    pub fn drop_checkpoint(&mut self, id: u32) {
+        let links = &mut self.links[id as usize];
+        if links.checkpoint != NONE && self.checkpoints.drop_or_doom(links.checkpoint) {
+            links.checkpoint = NONE;
+        }
     }
 
     /// Marks a checkpoint as loaded at `now`.
@@ -466,38 +284,26 @@ impl Tree {
         self.checkpoints.touch(slot, now);
     }
 
-    /// Keeps a checkpoint from eviction until [`Tree::unpin_checkpoint`].
+    /// Keeps a checkpoint from eviction until [`Tree::unpin_checkpoint`]. Its block must be pinned, too, or it may go with it.
     pub fn pin_checkpoint(&mut self, slot: u32) {
         self.checkpoints.pin(slot);
     }
 
     /// Takes one [`Tree::pin_checkpoint`] back.
+    ///
+    /// # Panics
+    /// When the checkpoint holds no pin.
     pub fn unpin_checkpoint(&mut self, slot: u32) {
-        self.checkpoints.unpin(slot);
+        if self.checkpoints.unpin(slot) {
+            let block = self.checkpoints.block(slot);
+            self.checkpoints.remove(slot);
+            self.links[block as usize].checkpoint = NONE;
+        }
     }
 
     /// Says that the window in `slot` can be read from now on.
     pub fn set_checkpoint_readable(&mut self, slot: u32) {
         self.checkpoints.set_readable(slot);
-    }
-
-    /// Resident blocks in the order they were inserted: what a policy is told at a hand-over.
-    pub fn entries(&self) -> Vec<Entry> {
-        let mut ids: Vec<u32> = (0..self.links.len() as u32).filter(|&id| self.links[id as usize].resident).collect();
-        ids.sort_unstable_by_key(|&id| self.identities[id as usize].inserted);
-        ids.into_iter()
-            .map(|id| {
-                let (links, identity) = (&self.links[id as usize], &self.identities[id as usize]);
-                Entry {
-                    id,
-                    parent: links.parent,
-                    depth: identity.depth,
-                    namespace: identity.namespace,
-                    last_use: links.last_use,
-                    pins: links.pins,
-                }
-            })
-            .collect()
     }
 
     /// Bytes of memory held by the tree's own structures.

@@ -121,6 +121,15 @@ impl Path {
         Self { resident, matched, checkpoint: ledger.tree.checkpoint_at_or_above(matched) }
     }
 
+    /// What is wrong with the block behind what was matched.
+    fn beyond(&self, ledger: &Ledger) -> Explain {
+        if self.resident.depth <= self.matched.depth {
+            return Explain::NoBlock;
+        }
+        let next = ledger.tree.ancestor(self.resident, self.matched.depth + 1).id;
+        if ledger.is_unreadable(next) { Explain::Unreadable } else { Explain::Pending }
+    }
+
     /// The exact plans' starting point.
     pub fn lookup(&self, vault: &Vault, prompt_tokens: u32, replay: bool) -> Lookup {
         let block_tokens = vault.shape.block_tokens;
@@ -152,8 +161,7 @@ pub(crate) fn plan(sequence: &mut Sequence, now: u64) -> Result<PlanGuard, Reque
     let path = Path::find(&ledger, &sequence.digests[..blocks as usize], may_hit_blocks);
     let lookup = path.lookup(&inner.vault, prompt_tokens, inner.config.replay);
     let taken = inner.config.planner.choose(&Candidates::new(&lookup));
-    let pending = path.resident.depth > path.matched.depth && path.matched.depth < may_hit_blocks;
-    let explain = Explain::of(&lookup, &taken, may_hit_blocks * block_tokens, pending);
+    let explain = Explain::of(&lookup, &taken, may_hit_blocks * block_tokens, path.beyond(&ledger));
     let leaves_path = path.matched.depth > 0
         && path.matched.depth < blocks
         && path.resident.depth == path.matched.depth

@@ -241,7 +241,7 @@ fn place_on_paper(inner: &Inner, sequence: &mut Sequence, blocks: &[u32], now: u
     for &block in blocks {
         match ledger.tree.find(&sequence.digests[block as usize]) {
             Some(id) => placed += u32::from(place(inner, &mut ledger, id, now, false).is_some()),
-            None => sequence.staged.push(Staged { block, payloads: Vec::new() }),
+            None => sequence.staged.push(Staged { block, payloads: Vec::new(), staged_bytes: 0 }),
         }
     }
     placed
@@ -259,7 +259,9 @@ fn place(inner: &Inner, ledger: &mut crate::ledger::Ledger, id: u32, now: u64, p
         }
     }
     if pending {
+        // Until it is written, neither the checkpoint nor its block may go: the end of the write finds what it began with.
         ledger.tree.pin_checkpoint(slot);
+        ledger.pin(id, now);
     }
     Some(slot)
 }
@@ -281,7 +283,7 @@ fn capture_block(
         return false;
     }
     let bytes: u64 = inner.shape.checkpoint_groups().map(|(_, shape)| shape.record_bytes).sum();
-    if id.is_none() && !writer.has_memory(bytes) {
+    if id.is_none() && !writer.stage(bytes) {
         lock(&inner.ledger).counters.captures_skipped += 1;
         return false;
     }
@@ -294,7 +296,7 @@ fn capture_block(
             (group, buffer)
         })
         .collect();
-    let staged = Staged { block, payloads };
+    let staged = Staged { block, payloads, staged_bytes: if id.is_none() { bytes } else { 0 } };
     match id {
         Some(_) => submit(inner, sequence, writer, staged, now),
         None => {
@@ -333,6 +335,7 @@ fn submit(inner: &Inner, sequence: &Sequence, writer: &Writer, window: Staged, n
             break None;
         }
     };
+    writer.unstage(window.staged_bytes);
     let last = window.payloads.len();
     let submitted = placed.is_some();
     for (index, (group, buffer)) in window.payloads.into_iter().enumerate() {
@@ -341,7 +344,8 @@ fn submit(inner: &Inner, sequence: &Sequence, writer: &Writer, window: Staged, n
                 let record = record(&sequence.digests, sequence.block_tokens(), group, window.block);
                 let completes_checkpoint = index + 1 == last;
                 let request = write(sequence, &record, buffer, now);
-                writer.submit(Write { slot, block: id, completes_checkpoint, ..request });
+                let unpin = completes_checkpoint.then_some(id);
+                writer.submit(Write { slot, block: id, unpin, completes_checkpoint, ..request });
             }
             None => writer.give_back(buffer),
         }

@@ -82,6 +82,8 @@ pub struct Saved {
 pub(crate) struct Staged {
     pub block: u32,
     pub payloads: Vec<(Group, Buffer)>,
+    /// Its share of the memory for windows that wait.
+    pub staged_bytes: u64,
 }
 
 /// A prompt and what follows it.
@@ -182,11 +184,18 @@ impl Sequence {
 }
 
 impl Drop for Sequence {
-    /// Counts the planned captures that the engine passed over.
+    /// Counts the planned captures that the engine passed over, and gives the memory of windows back whose block was never saved.
     fn drop(&mut self) {
+        let inner = Arc::clone(&self.namespace.inner);
         let skipped = self.planned.as_ref().map_or(0, |planned| planned.captures.len()) + self.staged.len();
+        if let Some(threads) = &inner.threads {
+            for window in self.staged.drain(..) {
+                threads.writer.unstage(window.staged_bytes);
+                window.payloads.into_iter().for_each(|(_, buffer)| threads.writer.give_back(buffer));
+            }
+        }
         if skipped > 0 {
-            lock(&self.namespace.inner.ledger).counters.captures_skipped += skipped as u64;
+            lock(&inner.ledger).counters.captures_skipped += skipped as u64;
         }
     }
 }

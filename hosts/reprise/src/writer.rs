@@ -31,17 +31,19 @@ pub(crate) struct Write {
     /// The block whose record this is, or at whose end the checkpoint lies.
     pub block: u32,
     pub now: u64,
-    /// What the end of this write lets go: a pin on the block `0`, held for the whole save.
+    /// A pin that the end of this write takes back: of the block, held until its last record is written.
     pub unpin: Option<u32>,
-    /// Whether this is the last record of a checkpoint, which becomes readable with it.
+    /// Whether this is the last record of a checkpoint, which becomes readable with it and is no longer held.
     pub completes_checkpoint: bool,
     pub buffer: Buffer,
 }
 
-/// Memory for records in flight: at most a number of bytes, at least one record.
+/// Memory for records in flight: at most a number of bytes, or one record. At most half of it holds windows that wait for a save,
+/// which the writing thread cannot free.
 #[derive(Default)]
 struct Memory {
     in_use_bytes: u64,
+    staged_bytes: u64,
     spare: Vec<Buffer>,
 }
 
@@ -133,7 +135,8 @@ impl Writer {
     /// A buffer of `bytes`, once there is memory for it. Its contents are arbitrary.
     pub fn buffer(&self, bytes: u64) -> Buffer {
         let mut memory = lock(&self.shared.memory);
-        while memory.in_use_bytes > 0 && memory.in_use_bytes + bytes > self.shared.limit_bytes {
+        // With nothing on its way to the store, waiting would be for ever.
+        while memory.in_use_bytes > memory.staged_bytes && memory.in_use_bytes + bytes > self.shared.limit_bytes {
             memory = self.shared.freed.wait(memory).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         memory.in_use_bytes += bytes;
@@ -148,11 +151,19 @@ impl Writer {
         self.shared.give_back(buffer);
     }
 
-    /// Whether there is memory for a buffer of `bytes` without waiting for the writing thread, which cannot help when what is in use
-    /// waits for a save.
-    pub fn has_memory(&self, bytes: u64) -> bool {
-        let memory = lock(&self.shared.memory);
-        memory.in_use_bytes == 0 || memory.in_use_bytes + bytes <= self.shared.limit_bytes
+    /// Takes a share of the memory for windows that wait for a save. `false`: there is none left.
+    pub fn stage(&self, bytes: u64) -> bool {
+        let mut memory = lock(&self.shared.memory);
+        let fits = memory.staged_bytes == 0 || memory.staged_bytes + bytes <= self.shared.limit_bytes / 2;
+        if fits {
+            memory.staged_bytes += bytes;
+        }
+        fits
+    }
+
+    /// Gives a share back that [`Writer::stage`] took: the windows are on their way, or dropped.
+    pub fn unstage(&self, bytes: u64) {
+        lock(&self.shared.memory).staged_bytes -= bytes;
     }
 
     /// Queues a record.
@@ -233,18 +244,13 @@ impl Shared {
         match (write.group, written) {
             (Group::History, true) => ledger.set_written(write.block),
             (Group::History, false) => ledger.set_unreadable(write.block),
-            (_, true) if write.completes_checkpoint => {
-                if ledger.tree.checkpoint_of(write.block) == Some(write.slot) {
-                    ledger.tree.unpin_checkpoint(write.slot);
-                    ledger.tree.set_checkpoint_readable(write.slot);
-                }
-            }
             (_, true) => {}
-            (_, false) => {
-                if ledger.tree.checkpoint_of(write.block) == Some(write.slot) {
-                    ledger.tree.drop_checkpoint(write.block);
-                }
-            }
+            // This write holds it: it goes with the pin that the last record of the checkpoint takes back.
+            (_, false) => ledger.tree.drop_checkpoint(write.block),
+        }
+        if write.completes_checkpoint {
+            ledger.tree.set_checkpoint_readable(write.slot);
+            ledger.tree.unpin_checkpoint(write.slot);
         }
         if let Some(block) = write.unpin {
             ledger.unpin(block, write.now);

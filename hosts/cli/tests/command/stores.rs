@@ -83,8 +83,8 @@ fn a_store_opened_another_way_does_not_fail() {
         shell.run("store verify st").exits(0);
         run
     };
-    let first = replay("--limit 2 --history-gib 0.3 --window-gib 0.05");
-    let again = replay("--limit 2 --history-gib 0.3 --window-gib 0.05");
+    let first = replay("--limit 2 --history-gib 0.4 --window-gib 0.05");
+    let again = replay("--limit 2 --history-gib 0.4 --window-gib 0.05");
     assert!(again.number("matched_tokens") > first.number("matched_tokens"));
     assert_eq!((again.number("written_history"), again.number("hits")), (0, 2), "{again}");
 
@@ -92,11 +92,11 @@ fn a_store_opened_another_way_does_not_fail() {
     let slots = smaller.number("groups/history/slots");
     assert!((1..=slots).contains(&smaller.number("recovery/blocks")), "{smaller}");
     assert!(smaller.number("recovery/dropped") > 0, "{smaller}");
-    let larger = replay("--limit 2 --history-gib 0.3 --window-gib 0.05");
+    let larger = replay("--limit 2 --history-gib 0.4 --window-gib 0.05");
     assert_eq!(larger.number("recovery/blocks"), slots, "{larger}");
 
     // A draft layer changes nothing in the blocks, but belongs to another model, whose blocks are others.
-    let draft = replay("--limit 2 --history-gib 0.3 --window-gib 0.05 --model v4-flash:draft=on");
+    let draft = replay("--limit 2 --history-gib 0.4 --window-gib 0.05 --model v4-flash:draft=on");
     assert!(draft.number("recovery/blocks") > 0 && draft.number("groups/draft/counters/written-bytes") > 0, "{draft}");
     for (options, record_bytes) in [("--block-tokens 256", 899_648), ("--model gpt-oss-20b", 3_145_728)] {
         let other = replay(&format!("--limit 1 --history-gib 0.05 --window-gib 0.02 {options}"));
