@@ -270,7 +270,8 @@ proptest! {
             let strict = read(&bytes, &ReadOptions::default());
             let lax = read(&bytes, &SKIP);
             if let Ok(trace) = &lax {
-                prop_assert!(trace.requests.iter().all(|request| trace.ids(request).len() <= 4));
+                let most = trace.requests.iter().map(|request| trace.ids(request).len()).max();
+                prop_assert!(most.unwrap_or(0) <= 1000, "a short line makes {most:?} ids");
             }
             if let Ok(strict) = strict {
                 let lax = lax.expect("what has no bad record reads alike");
