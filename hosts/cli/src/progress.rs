@@ -9,7 +9,7 @@ pub(crate) fn bar(length: u64, unit: &str, quiet: bool) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();
     }
-    let template = format!("{{bar:32}} {{pos}}/{{len}} {unit}  {{elapsed}}, {{eta}} left  {{msg}}");
+    let template = format!("{{bar:32}} {{pos}}/{{len}} {unit}  {{elapsed}}, {{eta}} left  {{wide_msg}}");
     let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr_with_hz(10)).with_style(style);
     bar.enable_steady_tick(Duration::from_millis(200));

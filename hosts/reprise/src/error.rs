@@ -32,6 +32,18 @@ pub enum OpenError {
         /// The model.
         model: String,
     },
+    /// A quota for more records than can be kept track of.
+    #[error(
+        "the quota of group \"{group}\" ({quota_bytes} bytes) is too large: at most {most_bytes} bytes can be kept track of"
+    )]
+    QuotaTooLarge {
+        /// The group.
+        group: String,
+        /// The quota.
+        quota_bytes: u64,
+        /// The most it may be.
+        most_bytes: u64,
+    },
     /// A policy does not load.
     #[error(transparent)]
     Policy(#[from] PolicyError),

@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::OpenError;
 
+/// Most records a group may have room for. The books of so many take tens of gigabytes once they are there, and their index 4 GiB of
+/// address space before.
+pub const MAX_SLOTS: u32 = 1 << 28;
+
 /// A group of records, stored and evicted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -65,7 +69,7 @@ impl GroupShape {
             name: layout.name().to_owned(),
             record_bytes: layout.record_bytes(),
             slot_bytes: layout.slot_bytes(),
-            slots: u32::try_from(slots).unwrap_or(u32::MAX - 1).min(u32::MAX - 1),
+            slots: u32::try_from(slots).unwrap_or(u32::MAX),
             fingerprint: layout.fingerprint(),
             sections: layout.sections().to_vec(),
         }
@@ -91,7 +95,7 @@ impl Shape {
     /// The shape of `model` with these quotas. Draft records lie beside the checkpoints, outside their quota.
     ///
     /// # Errors
-    /// When the model does not fit the block size, or has more than one group of a role: this cache keeps one tree of blocks with
+    /// When the model does not fit the block size, a quota holds more than [`MAX_SLOTS`] records, or the model has more than one group of a role: this cache keeps one tree of blocks with
     /// one set of checkpoints.
     pub fn new(model: &ModelSpec, block_tokens: u32, history_bytes: u64, window_bytes: u64) -> Result<Self, OpenError> {
         let layout = Layout::new(model, block_tokens)?;
@@ -109,16 +113,19 @@ impl Shape {
         };
         let history = only(Role::Block)?.ok_or_else(|| OpenError::NoHistory { model: model.name().to_owned() })?;
         let window = only(Role::Checkpoint)?.map(|group| GroupShape::new(group, window_bytes));
+        let history = GroupShape::new(history, history_bytes);
+        for (shape, quota_bytes) in
+            [Some((&history, history_bytes)), window.as_ref().map(|shape| (shape, window_bytes))].into_iter().flatten()
+        {
+            if shape.slots > MAX_SLOTS {
+                let most_bytes = u64::from(MAX_SLOTS) * shape.slot_bytes;
+                return Err(OpenError::QuotaTooLarge { group: shape.name.clone(), quota_bytes, most_bytes });
+            }
+        }
         let checkpoints = window.as_ref().map_or(0, |window| window.slots);
         let draft = only(Role::Draft)?
             .map(|group| GroupShape::new(group, u64::from(checkpoints).saturating_mul(group.slot_bytes())));
-        Ok(Self {
-            block_tokens,
-            replay_tokens: model.zero_replay_tokens(),
-            history: GroupShape::new(history, history_bytes),
-            window,
-            draft,
-        })
+        Ok(Self { block_tokens, replay_tokens: model.zero_replay_tokens(), history, window, draft })
     }
 
     /// The shape of one group, if the model has it.

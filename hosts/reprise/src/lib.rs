@@ -69,7 +69,7 @@ pub use config::{Config, ConfigError, Durability};
 pub use counters::{Counters, GroupCounters};
 pub use describe::{check, describe};
 pub use error::{OpenError, RequestError};
-pub use group::{Group, GroupShape, Shape};
+pub use group::{Group, GroupShape, MAX_SLOTS, Shape};
 pub use jobs::{Busy, Finished, JobId, Jobs, Outcome, Presence};
 pub use lease::LeaseId;
 pub use plan::{Plan, PlanGuard};

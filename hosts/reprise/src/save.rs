@@ -157,7 +157,7 @@ impl Payloads<'_> {
     fn write(mut self, writer: &Writer, source: &mut dyn BlockSource) {
         while let Some((&Unwritten { id, block, pinned }, rest)) = self.unwritten.split_first() {
             let record = self.sequence.record(Group::History, block);
-            let mut buffer = writer.buffer(self.inner.shape.history.record_bytes);
+            let [mut buffer] = writer.buffers([self.inner.shape.history.record_bytes]);
             source.fill(&record, buffer.bytes_mut());
             self.unwritten = rest;
             let unpin = pinned.then_some(id);
@@ -287,15 +287,16 @@ fn capture_block(
         lock(&inner.ledger).counters.captures_skipped += 1;
         return false;
     }
-    let payloads = inner
-        .shape
-        .checkpoint_groups()
-        .map(|(group, shape)| {
-            let mut buffer = writer.buffer(shape.record_bytes);
+    let [window, draft] = writer.buffers([Group::Window, Group::Draft].map(|group| inner.shape.record_bytes(group)));
+    let mut payloads = Vec::new();
+    for (group, mut buffer) in [(Group::Window, window), (Group::Draft, draft)] {
+        if inner.shape.group(group).is_some() {
             source.fill(&sequence.record(group, block), buffer.bytes_mut());
-            (group, buffer)
-        })
-        .collect();
+            payloads.push((group, buffer));
+        } else {
+            writer.give_back(buffer);
+        }
+    }
     let staged = Staged { block, payloads, staged_bytes: if id.is_none() { bytes } else { 0 } };
     match id {
         Some(_) => submit(inner, sequence, writer, staged, now),

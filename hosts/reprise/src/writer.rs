@@ -132,18 +132,21 @@ impl Writer {
         Ok(Self { shared, queue: Some(queue), thread: Some(thread) })
     }
 
-    /// A buffer of `bytes`, once there is memory for it. Its contents are arbitrary.
-    pub fn buffer(&self, bytes: u64) -> Buffer {
+    /// Buffers of these sizes, once there is memory for all of them. Their contents are arbitrary.
+    pub fn buffers<const N: usize>(&self, sizes_bytes: [u64; N]) -> [Buffer; N] {
+        let bytes: u64 = sizes_bytes.iter().sum();
         let mut memory = lock(&self.shared.memory);
         // With nothing on its way to the store, waiting would be for ever.
         while memory.in_use_bytes > memory.staged_bytes && memory.in_use_bytes + bytes > self.shared.limit_bytes {
             memory = self.shared.freed.wait(memory).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         memory.in_use_bytes += bytes;
-        let mut buffer = memory.spare.pop().unwrap_or_default();
+        let buffers = sizes_bytes.map(|bytes| (bytes, memory.spare.pop().unwrap_or_default()));
         drop(memory);
-        buffer.resize(bytes as usize);
-        buffer
+        buffers.map(|(bytes, mut buffer)| {
+            buffer.resize(bytes as usize);
+            buffer
+        })
     }
 
     /// Gives a buffer back that was not written.

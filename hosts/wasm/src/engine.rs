@@ -92,8 +92,12 @@ impl Engine {
     /// milliseconds and more: not for the way of a request.
     pub fn load(&self, bytes: &[u8], origin: &str, kind: Kind) -> Result<Component, LoadError> {
         world::check_bytes(bytes, origin, kind, self.limits().component_bytes)?;
-        let invalid =
-            |error: wasmtime::Error| LoadError::Invalid { origin: origin.to_owned(), reason: format!("{error:#}") };
+        let invalid = |error: wasmtime::Error| LoadError::Invalid {
+            origin: origin.to_owned(),
+            reason: format!("{error:#}"),
+            world: world::world(kind),
+            missing: world::telltale(kind),
+        };
         let compiled = wasmtime::component::Component::from_binary(&self.shared.wasmtime, bytes).map_err(invalid)?;
         world::check_interfaces(&compiled, &self.shared.wasmtime, origin, kind)?;
         let linker = wasmtime::component::Linker::<Bounds>::new(&self.shared.wasmtime);

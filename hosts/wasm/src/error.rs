@@ -67,12 +67,16 @@ pub enum LoadError {
         limit: usize,
     },
     /// Not WebAssembly at all.
-    #[error("{origin} is no WebAssembly component: {found}")]
+    #[error("{origin} is no WebAssembly component: {found}; a policy exports `{missing}` of world `{world}`")]
     NotWasm {
         /// Where the bytes came from.
         origin: String,
         /// What it is instead.
         found: String,
+        /// The world that was wanted.
+        world: &'static str,
+        /// The first interface of it.
+        missing: String,
     },
     /// A core module, which is what compilers write before it is made a component.
     #[error(
@@ -88,12 +92,16 @@ pub enum LoadError {
         missing: String,
     },
     /// It does not validate under the features that policies may use, or does not compile.
-    #[error("{origin} is not valid here: {reason}")]
+    #[error("{origin} is not valid here, so nothing can be told of its `{missing}` of world `{world}`: {reason}")]
     Invalid {
         /// Where the bytes came from.
         origin: String,
         /// What the validator or the compiler says.
         reason: String,
+        /// The world that was wanted.
+        world: &'static str,
+        /// The first interface of it.
+        missing: String,
     },
     /// It imports something. Policies import nothing.
     #[error("{origin} imports `{import}`; a policy imports nothing")]

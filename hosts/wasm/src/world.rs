@@ -35,9 +35,15 @@ const fn demanded(kind: Kind) -> [&'static str; 2] {
     }
 }
 
+/// The interface by which a component is known to be of the world of this kind.
+pub(crate) fn telltale(kind: Kind) -> String {
+    interface(demanded(kind)[0])
+}
+
 /// Refuses what is too large or no component, before anything parses it.
 pub(crate) fn check_bytes(bytes: &[u8], origin: &str, kind: Kind, limit: usize) -> Result<(), LoadError> {
     let origin = || origin.to_owned();
+    let not_wasm = |found| LoadError::NotWasm { origin: origin(), found, world: world(kind), missing: telltale(kind) };
     if bytes.len() > limit {
         return Err(LoadError::TooLarge { origin: origin(), bytes: bytes.len(), limit });
     }
@@ -45,19 +51,15 @@ pub(crate) fn check_bytes(bytes: &[u8], origin: &str, kind: Kind, limit: usize) 
     match head.map(|head| head.split_at(4)) {
         Some((magic, version)) if magic == MAGIC && version == COMPONENT => Ok(()),
         Some((magic, version)) if magic == MAGIC && version == MODULE => {
-            Err(LoadError::Module { origin: origin(), world: world(kind), missing: interface(demanded(kind)[0]) })
+            Err(LoadError::Module { origin: origin(), world: world(kind), missing: telltale(kind) })
         }
-        Some((magic, version)) if magic == MAGIC => Err(LoadError::NotWasm {
-            origin: origin(),
-            found: format!("WebAssembly of the unknown version {}", hexadecimal(version)),
-        }),
-        _ => Err(LoadError::NotWasm {
-            origin: origin(),
-            found: match bytes {
-                [] => "it is empty".to_owned(),
-                _ => format!("it begins with {}", hexadecimal(&bytes[..bytes.len().min(8)])),
-            },
-        }),
+        Some((magic, version)) if magic == MAGIC => {
+            Err(not_wasm(format!("WebAssembly of the unknown version {}", hexadecimal(version))))
+        }
+        _ => Err(not_wasm(match bytes {
+            [] => "it is empty".to_owned(),
+            _ => format!("it begins with {}", hexadecimal(&bytes[..bytes.len().min(8)])),
+        })),
     }
 }
 

@@ -59,8 +59,8 @@ fn a_model_nobody_knows_is_refused_with_those_there_are() {
 fn another_kind_of_cache_does_not_come_back_wrong() {
     let shell = Shell::new();
     for (name, options) in [
-        ("dense", "--model llama-3.1-8b --history-gib 0.4"),
-        ("hybrid", "--model gpt-oss-20b --history-gib 0.2 --window-gib 0.02"),
+        ("dense", "--model llama-3.1-8b --history-gib 0.2"),
+        ("hybrid", "--model gpt-oss-20b --history-gib 0.1 --window-gib 0.02"),
         ("draft", "--model v4-flash:draft=on --history-gib 0.1 --window-gib 0.05"),
         ("long", "--block-tokens 256 --history-gib 0.1 --window-gib 0.05"),
     ] {
@@ -77,7 +77,7 @@ fn another_kind_of_cache_does_not_come_back_wrong() {
         shell.run(&format!("store verify {name}")).exits(0);
     }
     // Without windows there is nothing to replay and no checkpoint: what is found is adopted.
-    let dense = shell.run("replay --json --dry-run --limit 5 --model llama-3.1-8b --history-gib 0.4").exits(0);
+    let dense = shell.run("replay --json --dry-run --limit 5 --model llama-3.1-8b --history-gib 0.2").exits(0);
     assert_eq!(dense.number("adopted_tokens"), dense.number("matched_tokens"));
     assert_eq!((dense.number("replayed_tokens"), dense.number("written_window")), (0, 0));
 }
