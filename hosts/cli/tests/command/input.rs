@@ -15,6 +15,8 @@ fn an_argument_that_makes_no_sense_does_not_start_a_replay() {
         ("--history-gib -1", "--history-gib takes a number of GiB from 0 up"),
         ("--history-gib NaN", "--history-gib"),
         ("--history-gib 1e30", "--history-gib"),
+        ("--history-gib 1000000", "too large"),
+        ("--window-gib 10000000", "too large"),
         ("--window-gib inf", "--window-gib"),
         ("--window-gib -0.5", "--window-gib"),
         ("--window-gib x", "--window-gib"),

@@ -38,9 +38,9 @@ fn a_file_that_is_no_policy_does_not_run() {
     fs::create_dir(shell.path("directory.wasm")).unwrap();
     for (seat, export) in [("eviction", CACHE), ("checkpoints", CHECKPOINTS)] {
         for (file, says) in [
-            ("text.wasm", &["no WebAssembly component"][..]),
-            ("empty.wasm", &["no WebAssembly component", "empty"]),
-            ("cut.wasm", &["not valid"]),
+            ("text.wasm", &["no WebAssembly component", export][..]),
+            ("empty.wasm", &["no WebAssembly component", "empty", export]),
+            ("cut.wasm", &["not valid", export]),
             ("module.wasm", &["core WebAssembly module", export]),
             ("nothing.wasm", &["does not export", export, "nothing"]),
             ("directory.wasm", &["Is a directory"]),
