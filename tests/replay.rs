@@ -138,7 +138,7 @@ fn a_swap_to_another_policy_is_not_ignored() {
 
 /// The figures of the page for the full traces, native and as components. Needs the traces in a directory named by
 /// `REPRISE_TRACES`; run it with
-/// `REPRISE_TRACES=DIR cargo test --release -p reprise-tests --test replay -- --ignored`.
+/// `REPRISE_TRACES=DIR cargo test -p reprise-tests --test replay -- --ignored`.
 #[test]
 #[ignore = "needs the full traces"]
 fn the_full_traces_do_not_differ_from_the_reference_results() {
