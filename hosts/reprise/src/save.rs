@@ -23,7 +23,7 @@ pub(crate) fn save(sequence: &mut Sequence, source: &mut dyn BlockSource) -> Res
 
     let entrance = enter(&inner, sequence, blocks, now);
     let missing = blocks - entrance.resident_blocks;
-    let refused = writer.is_some_and(|writer| !writer.is_admitting());
+    let store_refuses = writer.is_some_and(|writer| !writer.is_admitting());
     let question = || Question {
         now,
         keys: sequence.digests[..blocks as usize].iter().map(|digest| digest.short()).collect(),
@@ -31,7 +31,8 @@ pub(crate) fn save(sequence: &mut Sequence, source: &mut dyn BlockSource) -> Res
         free: entrance.vacant,
     };
     let admitted = inner.eviction.admit(&inner.ledger, &question, missing);
-    let coming = if refused { 0 } else { admitted.blocks };
+    let admitted_blocks = admitted.blocks;
+    let coming = if store_refuses { 0 } else { admitted_blocks };
     let want = coming.saturating_sub(entrance.vacant);
     inner.eviction.make_room(&inner.ledger, admitted, want, now);
     let new = insert(&inner, sequence, &entrance, coming, now);
@@ -43,8 +44,9 @@ pub(crate) fn save(sequence: &mut Sequence, source: &mut dyn BlockSource) -> Res
     };
     {
         let mut ledger = lock(&inner.ledger);
-        ledger.counters.unsaved_blocks += u64::from(coming) - u64::from(saved.new_blocks);
-        ledger.counters.refused_blocks += u64::from(missing - coming);
+        // A store that takes nothing is not the policy's doing.
+        ledger.counters.unsaved_blocks += u64::from(admitted_blocks) - u64::from(saved.new_blocks);
+        ledger.counters.refused_blocks += u64::from(missing - admitted_blocks);
     }
     match writer {
         Some(writer) => {

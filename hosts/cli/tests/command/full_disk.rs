@@ -46,6 +46,7 @@ fn a_full_disk_does_not_stop_a_replay() {
         assert_eq!(run.number("requests"), 8);
         assert!(run.json()["store_refuses"].as_str().is_some_and(|why| why.contains("space")), "{run}");
         assert!(run.number("matched_tokens") < all.number("matched_tokens"), "{run}");
+        assert_eq!(run.number("refused_blocks"), 0, "a full disk is no refusal of the policy: {run}");
         let loaded = run.number("loaded_history") + run.number("loaded_window");
         assert_eq!(run.number("verified_bytes"), loaded, "{run}");
         shell.run(&format!("store verify {name}")).exits(0);

@@ -161,10 +161,9 @@ impl EvictionSeat {
         let mut turn = lock(&self.seat);
         let same = turn.seat.status.name == origin.name;
         let saved = match &mut turn.seat.running {
-            Some(running) if same => {
-                // Admission memory is part of the state, and what waits in the ledger is not: it is in the introduction.
-                running.save()?
-            }
+            // Admission memory is part of the state, and what waits in the ledger is not: it is in the introduction. A policy that
+            // fails even here is the more reason to replace it: its successor begins without.
+            Some(running) if same => running.save().unwrap_or_default(),
             _ => None,
         };
         let (waiting, recording) = {
