@@ -93,8 +93,8 @@ fn a_secondary_tier_never_blocks_and_never_shows_what_cannot_be_read() {
     assert_eq!(namespace.presence(&keys), [Presence::HitPending; 8], "inserted, not yet readable");
     let mut reader = namespace.sequence_of_keys(tokens.len() as u64, &keys);
     let too_early = reader.plan(2).unwrap();
-    assert_eq!(too_early.adopted_tokens, 0, "{}", too_early.explain);
-    assert_eq!(too_early.explain, reprise::Explain::Pending);
+    assert_eq!(too_early.adopted_tokens, 0, "{}", too_early.explain());
+    assert_eq!(too_early.explain().reason, reprise::Explain::Pending);
     assert!(jobs.take_finished().is_empty());
 
     // One job runs, one waits, the next is to come again.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use reprise::{Cache, Config, Role};
+use reprise::{Cache, Config, Planner, Role};
 use reprise_cli::replay::{Options, Outcome, Swap, replay};
 use reprise_cli::trace::Trace;
 use reprise_tests::cases::{self, Case};
@@ -188,6 +188,7 @@ fn the_full_traces_do_not_differ_from_the_reference_results() {
                 checkpoints: checkpoints.parse().unwrap(),
                 eviction: eviction.parse().unwrap(),
                 native_policies: native,
+                planner: Planner::MinCompute,
                 deterministic: true,
                 ..Config::new("v4-pro").unwrap()
             };

@@ -180,7 +180,7 @@ impl Both {
         let found = self.tree.look_up(&names(path));
         let expected =
             (1..=self.model.resident(path)).rev().find(|&d| self.model.blocks[&path[..d]].checkpoint.is_some());
-        let checkpoint = self.tree.checkpoint_at_or_above(found);
+        let checkpoint = self.tree.deepest_checkpoint(&names(path)[..found.depth as usize]);
         assert_eq!(checkpoint.map(|(_, at)| at.depth as usize), expected, "the deepest checkpoint of the path");
         if let (Some((slot, _)), Some(depth)) = (checkpoint, expected) {
             self.tree.touch_checkpoint(slot, now);
@@ -285,7 +285,7 @@ fn a_look_up_of_nothing_finds_nothing() {
     let tree = Tree::new(4, 4);
     assert_eq!(tree.look_up(&[]), Found::NOTHING);
     assert_eq!(tree.look_up(&names(&[1, 2, 3])), Found::NOTHING);
-    assert_eq!(tree.checkpoint_at_or_above(Found::NOTHING), None);
+    assert_eq!(tree.deepest_checkpoint(&[]), None);
     assert_eq!(tree.check_evictable(0), Err(Refusal::Absent));
 }
 
@@ -316,7 +316,7 @@ fn a_dropped_checkpoint_does_not_give_its_slot_away_while_it_is_held() {
     assert_eq!(tree.place_checkpoint(first, 1, false), Placement::Placed { slot: 0, evicted: None });
     tree.pin_checkpoint(0);
     tree.drop_checkpoint(first);
-    assert_eq!(tree.checkpoint_at_or_above(Found { id: first, depth: 1 }), None);
+    assert_eq!(tree.deepest_checkpoint(&[name(&[1])]), None);
     assert_eq!(tree.place_checkpoint(second, 2, false), Placement::NoRoom);
     tree.touch_checkpoint(0, 3);
     tree.unpin_checkpoint(0);

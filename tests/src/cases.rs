@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs};
 
-use reprise::Config;
+use reprise::{Config, Planner};
 use reprise_cli::{
     replay::Options,
     trace::{ReadOptions, Trace},
@@ -76,6 +76,7 @@ impl Case {
             checkpoints: options.checkpoints.parse().expect("a policy"),
             eviction: options.eviction.parse().expect("a policy"),
             native_policies: native,
+            planner: Planner::MinCompute,
             replay: options.allow_replay,
             deterministic: true,
             ..Config::new(&options.model).expect("a preset")

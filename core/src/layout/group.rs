@@ -191,7 +191,7 @@ impl TypeLayout {
     pub fn rows_needed(&self, position_tokens: u32) -> u32 {
         match self.kind {
             Kind::Windowed { window_tokens } | Kind::Draft { window_tokens } => window_tokens.min(position_tokens),
-            Kind::Compressed { .. } | Kind::State { .. } => self.rows,
+            Kind::Compressed { .. } | Kind::State { .. } | Kind::DraftState { .. } => self.rows,
         }
     }
 

@@ -30,6 +30,11 @@ pub enum Kind {
         /// Length of the window, the token itself included.
         window_tokens: u32,
     },
+    /// [`Kind::State`] of the draft head, such as the main model's last hidden state, which the head's next row is made of.
+    DraftState {
+        /// Rows kept beside a checkpoint.
+        rows: u32,
+    },
 }
 
 /// What the records of a group are: all types of a group have the same role.
@@ -39,7 +44,7 @@ pub enum Role {
     Block,
     /// A record holds windows and states at one position.
     Checkpoint,
-    /// A record holds the windows of the draft head, stored beside the checkpoint at the same position.
+    /// A record holds windows and states of the draft head, stored beside the checkpoint at the same position.
     Draft,
 }
 
@@ -67,14 +72,14 @@ impl Kind {
         match self {
             Self::Compressed { .. } => Role::Block,
             Self::Windowed { .. } | Self::State { .. } => Role::Checkpoint,
-            Self::Draft { .. } => Role::Draft,
+            Self::Draft { .. } | Self::DraftState { .. } => Role::Draft,
         }
     }
 
     /// Tokens of its window; 0 for a kind that has none.
     pub const fn window_tokens(self) -> u32 {
         match self {
-            Self::Compressed { .. } | Self::State { .. } => 0,
+            Self::Compressed { .. } | Self::State { .. } | Self::DraftState { .. } => 0,
             Self::Windowed { window_tokens } | Self::Draft { window_tokens } => window_tokens,
         }
     }
@@ -87,7 +92,7 @@ impl Kind {
                 None => 0,
             },
             Self::Windowed { window_tokens } | Self::Draft { window_tokens } => window_tokens,
-            Self::State { rows } => rows,
+            Self::State { rows } | Self::DraftState { rows } => rows,
         }
     }
 }
@@ -134,6 +139,7 @@ enum KindName {
     Windowed,
     State,
     Draft,
+    DraftState,
 }
 
 impl TryFrom<TypeTable> for CacheType {
@@ -146,6 +152,7 @@ impl TryFrom<TypeTable> for CacheType {
             KindName::Windowed => ("windowed", "window-tokens", window_tokens),
             KindName::State => ("state", "rows", rows),
             KindName::Draft => ("draft", "window-tokens", window_tokens),
+            KindName::DraftState => ("draft-state", "rows", rows),
         };
         for (other, given) in [("ratio", ratio), ("window-tokens", window_tokens), ("rows", rows)] {
             if other != key && given.is_some() {
@@ -158,6 +165,7 @@ impl TryFrom<TypeTable> for CacheType {
             KindName::Windowed => Kind::Windowed { window_tokens: value },
             KindName::State => Kind::State { rows: value },
             KindName::Draft => Kind::Draft { window_tokens: value },
+            KindName::DraftState => Kind::DraftState { rows: value },
         };
         Ok(Self { name, group, kind, layers, row_bytes, row_format })
     }
@@ -171,6 +179,7 @@ impl From<CacheType> for TypeTable {
             Kind::Windowed { window_tokens } => (KindName::Windowed, None, Some(window_tokens), None),
             Kind::State { rows } => (KindName::State, None, None, Some(rows)),
             Kind::Draft { window_tokens } => (KindName::Draft, None, Some(window_tokens), None),
+            Kind::DraftState { rows } => (KindName::DraftState, None, None, Some(rows)),
         };
         Self { name, group, kind, ratio, window_tokens, rows, layers, row_bytes, row_format }
     }

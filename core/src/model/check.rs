@@ -111,10 +111,12 @@ fn type_faults(
         Kind::Windowed { window_tokens } | Kind::Draft { window_tokens } => {
             ("window-tokens", window_tokens, MAX_WINDOW_TOKENS, "the last tokens that attention reads")
         }
-        Kind::State { rows } => ("rows", rows, MAX_WINDOW_TOKENS, "the rows kept at a checkpoint"),
+        Kind::State { rows } | Kind::DraftState { rows } => {
+            ("rows", rows, MAX_WINDOW_TOKENS, "the rows kept at a checkpoint")
+        }
     };
     let row_bytes = cache_type.row_bytes;
-    let needs_window = matches!(cache_type.kind, Kind::State { .. } | Kind::Draft { .. });
+    let needs_window = matches!(cache_type.kind.role(), Role::Draft) || matches!(cache_type.kind, Kind::State { .. });
     let has_window = types.iter().any(|other| matches!(other.kind, Kind::Windowed { .. }));
     [
         name_fault(&cache_type.name).map(TypeFault::Name),

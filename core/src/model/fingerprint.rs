@@ -11,7 +11,7 @@
 //! | block | u32 | tokens a block spans |
 //! | types | u32 | how many follow, in the order of the record |
 //! | · name | text | |
-//! | · kind | u8 | 1 compressed, 2 windowed, 3 state, 4 draft |
+//! | · kind | u8 | 1 compressed, 2 windowed, 3 state, 4 draft, 5 draft state |
 //! | · parameter | u32 | ratio, window tokens, or rows |
 //! | · row bytes | u32 | |
 //! | · row format | text | |
@@ -49,6 +49,7 @@ pub(crate) fn fingerprint<'a>(
             Kind::Windowed { window_tokens } => (2, window_tokens),
             Kind::State { rows } => (3, rows),
             Kind::Draft { window_tokens } => (4, window_tokens),
+            Kind::DraftState { rows } => (5, rows),
         };
         encoding.text(&cache_type.name);
         encoding.byte(kind);

@@ -20,15 +20,16 @@ pub(super) struct V4 {
     hca_layers: &'static str,
     window_layers: &'static str,
     draft_layer: &'static str,
+    hidden: u32,
 }
 
 /// 61 layers: two HCA, then CSA and HCA in turn. All have a window.
 pub(super) const PRO: V4 =
-    V4 { csa_layers: "2-60/2", hca_layers: "0-1,3-59/2", window_layers: "0-60", draft_layer: "61" };
+    V4 { csa_layers: "2-60/2", hca_layers: "0-1,3-59/2", window_layers: "0-60", draft_layer: "61", hidden: 7168 };
 
 /// 43 layers: two with a window only, then CSA and HCA in turn. All have a window.
 pub(super) const FLASH: V4 =
-    V4 { csa_layers: "2-42/2", hca_layers: "3-41/2", window_layers: "0-42", draft_layer: "43" };
+    V4 { csa_layers: "2-42/2", hca_layers: "3-41/2", window_layers: "0-42", draft_layer: "43", hidden: 4096 };
 
 /// Tokens of the sliding window, the token itself included.
 const WINDOW_TOKENS: u32 = 128;
@@ -40,6 +41,8 @@ const HCA_RATIO: u32 = 128;
 /// A CSA row also mixes the four tokens before its own, so a restored prefix goes on exactly only with the compressors' state of
 /// its last four tokens.
 const OVERLAP_TOKENS: u32 = 4;
+/// Streams of the residual (hyper-connections).
+const STREAMS: u32 = 4;
 /// Compressor state of one token: a key and a gate in fp32 for each of 512 dimensions (main) and 128 (indexer). Inferred from the
 /// shapes, not published.
 const OVERLAP_ROW_BYTES: u32 = (512 + 128) * 2 * 4;
@@ -74,6 +77,9 @@ impl V4 {
             groups.push(DRAFT.to_owned());
             let draft = Kind::Draft { window_tokens: WINDOW_TOKENS };
             types.push(cache_type("mtp-swa", DRAFT, draft, self.draft_layer, row));
+            // The head's row of token N is made of the main model's last streams at N - 1, which no other record holds.
+            let hidden = (STREAMS * self.hidden * 2, "bf16");
+            types.push(cache_type("mtp-hidden", DRAFT, Kind::DraftState { rows: 1 }, self.draft_layer, hidden));
         }
         (groups, types)
     }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::RankHeap;
+use super::{Index, RankHeap};
 
 /// What became of a checkpoint that was to be placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +20,10 @@ pub enum Placement {
     },
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Slot {
+    /// Part of the block's name that the index goes by.
+    name: u64,
     node: u32,
     depth: u32,
     last_use: u64,
@@ -36,13 +38,16 @@ struct Slot {
 pub struct Checkpoints {
     slots: Vec<Slot>,
     free: Vec<u32>,
+    /// From a block's name to the slot of its checkpoint: small beside the tree's, so that a long path is looked through in the
+    /// processor's cache.
+    names: Index,
     order: RankHeap<(u64, u32)>,
     capacity: u32,
 }
 
 impl Checkpoints {
-    pub(super) const fn new(capacity: u32) -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), order: RankHeap::new(), capacity }
+    pub(super) fn new(capacity: u32) -> Self {
+        Self { slots: Vec::new(), free: Vec::new(), names: Index::new(capacity), order: RankHeap::new(), capacity }
     }
 
     /// Checkpoints that have a slot.
@@ -65,7 +70,13 @@ impl Checkpoints {
         self.slots[slot as usize].node
     }
 
-    pub(super) fn is_readable(&self, slot: u32) -> bool {
+    /// The slot of a readable checkpoint at the end of a block that goes by `name` and of which `is_same` says that it is the one.
+    pub(super) fn find(&self, name: u64, is_same: impl Fn(u32) -> bool) -> Option<u32> {
+        let slot = self.names.find(name, |slot| is_same(self.slots[slot as usize].node))?;
+        self.is_readable(slot).then_some(slot)
+    }
+
+    fn is_readable(&self, slot: u32) -> bool {
         let Slot { pending, doomed, .. } = self.slots[slot as usize];
         !pending && !doomed
     }
@@ -85,12 +96,12 @@ impl Checkpoints {
         self.slots[slot as usize].pending = false;
     }
 
-    pub(super) fn place(&mut self, node: u32, depth: u32, now: u64, pending: bool) -> Placement {
+    pub(super) fn place(&mut self, name: u64, node: u32, depth: u32, now: u64, pending: bool) -> Placement {
         let mut evicted = None;
         if self.free.is_empty() {
             if (self.slots.len() as u32) < self.capacity {
                 self.free.push(self.slots.len() as u32);
-                self.slots.push(Slot { node: 0, depth: 0, last_use: 0, pins: 0, pending: false, doomed: false });
+                self.slots.push(Slot::default());
             } else {
                 let Some((_, oldest)) = self.order.first() else { return Placement::NoRoom };
                 evicted = Some(self.slots[oldest as usize].node);
@@ -98,26 +109,29 @@ impl Checkpoints {
             }
         }
         let slot = self.free.pop().expect("a slot was freed or made above");
-        self.slots[slot as usize] = Slot { node, depth, last_use: now, pins: 0, pending, doomed: false };
+        self.slots[slot as usize] = Slot { name, node, depth, last_use: now, pending, ..Slot::default() };
+        self.names.insert(name, slot);
         self.order.set(slot, (now, depth));
         Placement::Placed { slot, evicted }
     }
 
-    pub(super) fn restore(&mut self, slot: u32, node: u32, depth: u32, last_use: u64) -> bool {
+    pub(super) fn restore(&mut self, slot: u32, name: u64, node: u32, depth: u32, last_use: u64) -> bool {
         if slot >= self.capacity || self.order.key(slot).is_some() {
             return false;
         }
         for vacant in self.slots.len() as u32..=slot {
-            self.slots.push(Slot { node: 0, depth: 0, last_use: 0, pins: 0, pending: false, doomed: false });
+            self.slots.push(Slot::default());
             self.free.push(vacant);
         }
         self.free.retain(|&vacant| vacant != slot);
-        self.slots[slot as usize] = Slot { node, depth, last_use, pins: 0, pending: false, doomed: false };
+        self.slots[slot as usize] = Slot { name, node, depth, last_use, ..Slot::default() };
+        self.names.insert(name, slot);
         self.order.set(slot, (last_use, depth));
         true
     }
 
     pub(super) fn remove(&mut self, slot: u32) {
+        self.names.remove(self.slots[slot as usize].name, slot);
         self.order.remove(slot);
         self.free.push(slot);
     }

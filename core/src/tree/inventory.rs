@@ -104,9 +104,9 @@ impl Tree {
     /// Puts a checkpoint that a store kept back into its slot, at the end of block `id`. Returns whether it has a place: the
     /// slot is within the capacity and the block has no checkpoint yet.
     pub fn restore_checkpoint(&mut self, slot: u32, id: u32, last_use: u64) -> bool {
-        let depth = self.identities[id as usize].depth;
+        let Identity { digest, depth, .. } = self.identities[id as usize];
         let links = &mut self.links[id as usize];
-        let restored = links.checkpoint == NONE && self.checkpoints.restore(slot, id, depth, last_use);
+        let restored = links.checkpoint == NONE && self.checkpoints.restore(slot, digest.short(), id, depth, last_use);
         if restored {
             links.checkpoint = slot;
         }

@@ -260,7 +260,8 @@ impl Tree {
         if self.links[id as usize].checkpoint != NONE {
             return Placement::Present;
         }
-        let placement = self.checkpoints.place(id, self.identities[id as usize].depth, now, pending);
+        let Identity { digest, depth, .. } = self.identities[id as usize];
+        let placement = self.checkpoints.place(digest.short(), id, depth, now, pending);
         if let Placement::Placed { slot, evicted } = placement {
             if let Some(node) = evicted {
                 self.links[node as usize].checkpoint = NONE;

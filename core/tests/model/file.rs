@@ -66,6 +66,15 @@ window-tokens = 128
 layers = "61"
 row-bytes = 584
 row-format = "fp8+bf16-rope"
+
+[[types]]
+name = "mtp-hidden"
+group = "draft"
+kind = "draft-state"
+rows = 1
+layers = "61"
+row-bytes = 57344
+row-format = "bf16"
 "#
     );
 }

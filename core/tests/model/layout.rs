@@ -54,7 +54,7 @@ proptest! {
                 Kind::Windowed { window_tokens } | Kind::Draft { window_tokens } => {
                     prop_assert_eq!(rows, window_tokens.min(position));
                 }
-                Kind::Compressed { .. } | Kind::State { .. } => prop_assert_eq!(rows, cache_type.rows()),
+                Kind::Compressed { .. } | Kind::State { .. } | Kind::DraftState { .. } => prop_assert_eq!(rows, cache_type.rows()),
             }
             for layer in cache_type.layers().iter() {
                 let all = cache_type.layer_bytes(layer).unwrap();

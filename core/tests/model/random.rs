@@ -26,7 +26,11 @@ fn checkpointed() -> impl Strategy<Value = (Kind, Shape)> {
 }
 
 fn draft() -> impl Strategy<Value = (Kind, Shape)> {
-    ((1_u32..200).prop_map(|window_tokens| Kind::Draft { window_tokens }), shape())
+    let kind = prop_oneof![
+        (1_u32..200).prop_map(|window_tokens| Kind::Draft { window_tokens }),
+        (1_u32..3).prop_map(|rows| Kind::DraftState { rows }),
+    ];
+    (kind, shape())
 }
 
 /// A model with up to three groups, its types in any order.

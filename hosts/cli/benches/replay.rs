@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use reprise::{Cache, Config};
+use reprise::{Cache, Config, Planner};
 use reprise_cli::{
     replay::{Options, Outcome, replay},
     trace::{ReadOptions, Trace},
@@ -22,6 +22,7 @@ fn turn(trace: &Trace, checkpoints: &str, eviction: &str, native: bool) -> Outco
         checkpoints: checkpoints.parse().expect("a policy"),
         eviction: eviction.parse().expect("a policy"),
         native_policies: native,
+        planner: Planner::MinCompute,
         deterministic: true,
         ..Config::new("v4-pro").expect("a preset")
     };

@@ -7,7 +7,7 @@ use std::{
 
 use reprise_core::{
     model::{ModelSpec, PresetError, preset},
-    plan::Planner,
+    plan::{Planner, Prices},
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -69,6 +69,9 @@ pub struct Config {
     /// How one of several exact plans is taken.
     #[serde(default)]
     pub planner: Planner,
+    /// What loading and computing cost here; [`Planner::MinTime`] goes by it, and [`crate::Plan::explain`] shows it.
+    #[serde(default)]
+    pub prices: Prices,
     /// Whether a plan may replay tokens to rebuild windows.
     #[serde(default = "defaults::replay")]
     pub replay: bool,
@@ -171,6 +174,7 @@ impl Config {
             eviction: defaults::eviction(),
             native_policies: false,
             planner: Planner::default(),
+            prices: Prices::default(),
             replay: defaults::replay(),
             strikes: defaults::strikes(),
             deterministic: false,

@@ -4,6 +4,7 @@ use reprise_core::{
     Digest,
     layout::{GroupLayout, Layout},
     model::{ModelSpec, Role},
+    plan::RecordSizes,
 };
 use serde::{Deserialize, Serialize};
 
@@ -140,6 +141,16 @@ impl Shape {
     /// The payload of a record of `group`; 0 if the model does not have it.
     pub fn record_bytes(&self, group: Group) -> u64 {
         self.group(group).map_or(0, |shape| shape.record_bytes)
+    }
+
+    /// What lies in the records that a plan loads.
+    pub(crate) fn record_sizes(&self) -> RecordSizes {
+        RecordSizes {
+            block_tokens: self.block_tokens,
+            block_bytes: self.history.record_bytes,
+            checkpoint_bytes: self.checkpoint_groups().map(|(_, shape)| shape.record_bytes).sum(),
+            checkpoint_records: self.checkpoint_groups().count() as u32,
+        }
     }
 
     /// The groups that are stored at a checkpoint.

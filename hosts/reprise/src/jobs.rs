@@ -122,7 +122,7 @@ impl Jobs {
                 Ok(_) => {
                     let ledger = lock(&cache.inner.ledger);
                     let found = ledger.tree.look_up(&sequence.digests()[..blocks]);
-                    ledger.readable(found).depth as usize
+                    ledger.readable(&sequence.digests, found).depth as usize
                 }
                 Err(_) => 0,
             };

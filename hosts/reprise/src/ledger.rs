@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 
 use reprise_core::{
+    Digest,
     policy::{Event, EventBuffer, Inserted},
     tree::{Found, Refusal, Tree},
 };
@@ -53,20 +54,17 @@ impl Ledger {
         }
     }
 
-    /// The deepest block at or above `found` up to which every record can be read.
-    pub fn readable(&self, found: Found) -> Found {
-        let mut good = self.tree.readable(found);
-        if !self.unreadable.is_empty() {
-            let mut at = good;
-            while at.depth > 0 {
-                let above = self.tree.ancestor(at, at.depth - 1);
-                if self.unreadable.contains(&at.id) {
-                    good = above;
-                }
-                at = above;
-            }
+    /// The deepest block at or above `found`, which ends a path that `digests` name, up to which every record can be read.
+    pub fn readable(&self, digests: &[Digest], found: Found) -> Found {
+        let good = self.tree.readable(found);
+        let on_path = |&id: &u32| {
+            let depth = self.tree.depth(id);
+            (depth <= good.depth && digests[depth as usize - 1] == self.tree.digest(id)).then_some(depth)
+        };
+        match self.unreadable.iter().filter_map(on_path).min() {
+            Some(depth) => self.tree.at_depth(digests, depth - 1),
+            None => good,
         }
-        good
     }
 
     /// Whether the record of block `id` is known to be unreadable.
@@ -199,7 +197,7 @@ impl Ledger {
 pub(crate) struct NewBlock {
     /// Id of the block before it, or [`reprise_core::policy::NO_PARENT`].
     pub parent: u32,
-    pub digest: reprise_core::Digest,
+    pub digest: Digest,
     pub namespace: u16,
     /// Whether its record is still to be written.
     pub pending: bool,

@@ -30,7 +30,7 @@
 //! for (now, adopted) in [(1, 0), (2, 896)] {
 //!     let mut sequence = namespace.sequence(&prompt);
 //!     let plan = sequence.plan(now)?;
-//!     assert_eq!(plan.adopted_tokens, adopted, "{}", plan.explain);
+//!     assert_eq!(plan.adopted_tokens, adopted, "{}", plan.explain());
 //!     let (restored, _rows) = plan.restore(Rows)?.wait();
 //!     assert_eq!(restored.adopted_tokens, adopted);
 //!     // … the engine computes the rest, then:
@@ -77,7 +77,7 @@ pub use policies::{Notice, Policies, PolicyError, PolicyStatus, Role};
 pub use record::{BlockSink, BlockSource, Record};
 pub use reprise_core::{
     Digest,
-    plan::{Candidate, Explain, Planner},
+    plan::{Candidate, Cost, Explain, Explanation, Planner, Prices, Reach, RecordSizes, Refused},
     policy::Kind as PolicyKind,
     prefix::Namespace,
 };

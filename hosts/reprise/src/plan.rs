@@ -1,10 +1,16 @@
 //! Planning one request: look-up, the choice among exact plans, the lease, the captures.
 
-use std::{ops::Deref, sync::Arc};
+use std::{
+    ops::Deref,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
 
 use reprise_core::{
     Digest,
-    plan::{Candidate, Candidates, Explain, Lookup},
+    plan::{Candidate, Candidates, Circumstances, Explain, Explanation, Lookup},
     policy::Span,
     tree::Found,
 };
@@ -26,9 +32,10 @@ use crate::{
 pub struct Plan {
     /// Tokens of the prompt.
     pub prompt_tokens: u32,
-    /// Tokens covered by leading resident blocks. Nothing that is computed below this may overwrite stored entries.
+    /// Tokens covered by leading resident blocks.
     pub matched_tokens: u32,
-    /// Tokens whose compressed entries to take from the cache.
+    /// Tokens whose compressed entries to take from the cache: the write floor. What a replay computes below it is inexact in deep
+    /// layers and must not overwrite what was loaded.
     pub adopted_tokens: u32,
     /// The last of these, to be computed again to rebuild the windows; 0 if a checkpoint is loaded.
     pub replayed_tokens: u32,
@@ -36,8 +43,11 @@ pub struct Plan {
     pub computed_tokens: u32,
     /// Whether the checkpoint at the end of what is adopted is loaded.
     pub loads_checkpoint: bool,
-    /// Why the plan does not adopt more.
-    pub explain: Explain,
+    /// Whether the draft layers go on as if the whole prompt had been computed: their windows are loaded with the checkpoint or rebuilt by the
+    /// replay. `false` for a hit with a model that declares no draft group: drafts are off then until their windows have filled anew.
+    pub drafts: bool,
+    /// Why the plan does not adopt more, and what it costs.
+    pub explanation: Explanation,
     /// Positions at which to capture the window while the rest is computed, ascending.
     pub captures: Vec<u32>,
     /// What keeps the records of the plan; `None` if nothing is adopted, or leases hold as much as they may: the restore then may find
@@ -45,9 +55,33 @@ pub struct Plan {
     pub lease: Option<LeaseId>,
 }
 
+impl Plan {
+    /// Why the plan does not adopt more, by group: a value, and a line for people by its `Display`.
+    pub fn explain(&self) -> &Explanation {
+        &self.explanation
+    }
+}
+
+/// Tokens below which nothing may be saved that the engine computed: what a replay adopts, and 0 without one. Set by the plan, and again by
+/// a restore that was shortened.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WriteFloor(Arc<AtomicU32>);
+
+impl WriteFloor {
+    pub fn set(&self, taken: &Candidate) {
+        let floor = if taken.replayed_tokens > 0 { taken.adopted_tokens } else { 0 };
+        self.0.store(floor, Ordering::Release);
+    }
+
+    pub fn tokens(&self) -> u32 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
 /// What a sequence remembers of its plan.
 pub(crate) struct Planned {
     pub now: u64,
+    pub write_floor: WriteFloor,
     /// Planned captures not captured yet.
     pub captures: Vec<u32>,
 }
@@ -69,7 +103,8 @@ impl Drop for LeaseGuard {
 pub struct PlanGuard {
     inner: Arc<Inner>,
     plan: Plan,
-    digests: Arc<[Digest]>,
+    digests: Arc<Vec<Digest>>,
+    write_floor: WriteFloor,
     namespace: u16,
     now: u64,
     lease: Option<Arc<LeaseGuard>>,
@@ -92,10 +127,12 @@ impl PlanGuard {
         let request = crate::restore::Request {
             plan: self.plan.clone(),
             digests: Arc::clone(&self.digests),
+            write_floor: self.write_floor.clone(),
             namespace: self.namespace,
             now: self.now,
             replay: self.inner.config.replay,
             planner: self.inner.config.planner,
+            prices: self.inner.config.prices,
             _lease: self.lease.clone(),
         };
         Ok(Restore::start(&self.inner, request, sink))
@@ -116,17 +153,19 @@ impl Path {
     /// Looks `digests` up; at most `may_hit_blocks` may be adopted.
     pub fn find(ledger: &Ledger, digests: &[Digest], may_hit_blocks: u32) -> Self {
         let resident = ledger.tree.look_up(digests);
-        let readable = ledger.readable(resident);
-        let matched = ledger.tree.ancestor(readable, readable.depth.min(may_hit_blocks));
-        Self { resident, matched, checkpoint: ledger.tree.checkpoint_at_or_above(matched) }
+        let readable = ledger.readable(digests, resident);
+        let matched =
+            if readable.depth <= may_hit_blocks { readable } else { ledger.tree.at_depth(digests, may_hit_blocks) };
+        let checkpoint = ledger.tree.deepest_checkpoint(&digests[..matched.depth as usize]);
+        Self { resident, matched, checkpoint }
     }
 
     /// What is wrong with the block behind what was matched.
-    fn beyond(&self, ledger: &Ledger) -> Explain {
+    fn beyond(&self, ledger: &Ledger, digests: &[Digest]) -> Explain {
         if self.resident.depth <= self.matched.depth {
             return Explain::NoBlock;
         }
-        let next = ledger.tree.ancestor(self.resident, self.matched.depth + 1).id;
+        let next = ledger.tree.at_depth(digests, self.matched.depth + 1).id;
         if ledger.is_unreadable(next) { Explain::Unreadable } else { Explain::Pending }
     }
 
@@ -148,20 +187,31 @@ impl Path {
     }
 }
 
-pub(crate) fn plan(sequence: &mut Sequence, now: u64) -> Result<PlanGuard, RequestError> {
+/// Plans for `sequence`, adopting no more than `at_most_tokens`.
+pub(crate) fn plan(sequence: &mut Sequence, now: u64, at_most_tokens: u32) -> Result<PlanGuard, RequestError> {
     let inner = Arc::clone(&sequence.namespace.inner);
     let block_tokens = sequence.block_tokens();
     let prompt_tokens =
         u32::try_from(sequence.tokens).map_err(|_| RequestError::TooLong { tokens: sequence.tokens })?;
     let blocks = sequence.complete_blocks();
-    let may_hit_blocks = blocks.min(prompt_tokens.saturating_sub(1) / block_tokens);
+    let could_hit_blocks = blocks.min(prompt_tokens.saturating_sub(1) / block_tokens);
+    let may_hit_blocks = could_hit_blocks.min(at_most_tokens / block_tokens);
+    let digests = &sequence.digests[..blocks as usize];
 
     let mut ledger = lock(&inner.ledger);
     ledger.expire_leases(now);
-    let path = Path::find(&ledger, &sequence.digests[..blocks as usize], may_hit_blocks);
+    let path = Path::find(&ledger, digests, may_hit_blocks);
     let lookup = path.lookup(&inner.vault, prompt_tokens, inner.config.replay);
-    let taken = inner.config.planner.choose(&Candidates::new(&lookup));
-    let explain = Explain::of(&lookup, &taken, may_hit_blocks * block_tokens, path.beyond(&ledger));
+    let (prices, sizes) = (&inner.config.prices, inner.shape.record_sizes());
+    let taken = inner.config.planner.choose(&Candidates::new(&lookup), prices, &sizes);
+    let circumstances = Circumstances {
+        may_adopt_tokens: may_hit_blocks * block_tokens,
+        at_most: if may_hit_blocks < could_hit_blocks { Explain::Limit } else { Explain::Complete },
+        beyond: path.beyond(&ledger, digests),
+        windows: inner.shape.window.is_some(),
+        drafts: inner.shape.draft.is_some(),
+    };
+    let explanation = Explanation::new(&lookup, &taken, &circumstances, prices, &sizes);
     let leaves_path = path.matched.depth > 0
         && path.matched.depth < blocks
         && path.resident.depth == path.matched.depth
@@ -171,8 +221,9 @@ pub(crate) fn plan(sequence: &mut Sequence, now: u64) -> Result<PlanGuard, Reque
     if let Some(slot) = checkpoint {
         ledger.tree.touch_checkpoint(slot, now);
     }
-    let lease = lease(&inner, &mut ledger, &path, &taken, checkpoint, now);
-    count(&mut ledger, &lookup, &taken, explain);
+    let adopted = ledger.tree.at_depth(digests, taken.adopted_tokens / block_tokens);
+    let lease = lease(&inner, &mut ledger, adopted, checkpoint, now);
+    count(&mut ledger, &lookup, &taken, explanation.reason);
     drop(ledger);
 
     let span = Span {
@@ -185,8 +236,9 @@ pub(crate) fn plan(sequence: &mut Sequence, now: u64) -> Result<PlanGuard, Reque
         block_tokens,
     };
     let captures = choose_captures(&inner, &span);
-    sequence.planned = Some(Planned { now, captures: captures.clone() });
-    let adopted_blocks = taken.adopted_tokens / block_tokens;
+    let write_floor = WriteFloor::default();
+    write_floor.set(&taken);
+    sequence.planned = Some(Planned { now, write_floor: write_floor.clone(), captures: captures.clone() });
     Ok(PlanGuard {
         plan: Plan {
             prompt_tokens,
@@ -195,11 +247,13 @@ pub(crate) fn plan(sequence: &mut Sequence, now: u64) -> Result<PlanGuard, Reque
             replayed_tokens: taken.replayed_tokens,
             computed_tokens: taken.computed_tokens,
             loads_checkpoint: checkpoint.is_some(),
-            explain,
+            drafts: taken.adopted_tokens == 0 || inner.shape.draft.is_some(),
+            explanation,
             captures,
             lease: lease.as_ref().map(|lease| lease.id),
         },
-        digests: sequence.digests[..adopted_blocks as usize].into(),
+        digests: Arc::clone(&sequence.digests),
+        write_floor,
         namespace: sequence.namespace.index,
         now,
         lease: lease.map(Arc::new),
@@ -207,21 +261,13 @@ pub(crate) fn plan(sequence: &mut Sequence, now: u64) -> Result<PlanGuard, Reque
     })
 }
 
-fn lease(
-    inner: &Inner,
-    ledger: &mut Ledger,
-    path: &Path,
-    taken: &Candidate,
-    checkpoint: Option<u32>,
-    now: u64,
-) -> Option<LeaseGuard> {
-    let blocks = taken.adopted_tokens / inner.shape.block_tokens;
-    if blocks == 0 {
+fn lease(inner: &Inner, ledger: &mut Ledger, adopted: Found, checkpoint: Option<u32>, now: u64) -> Option<LeaseGuard> {
+    if adopted.depth == 0 {
         return None;
     }
-    let block = ledger.tree.ancestor(path.matched, blocks).id;
     let deadline = now.saturating_add(inner.config.lease_ticks);
-    let id = ledger.lease(Lease { block, checkpoint, blocks, deadline }, inner.config.leased_ppm, now)?;
+    let lease = Lease { block: adopted.id, checkpoint, blocks: adopted.depth, deadline };
+    let id = ledger.lease(lease, inner.config.leased_ppm, now)?;
     Some(LeaseGuard { vault: Arc::clone(&inner.vault), id, now })
 }
 
@@ -252,17 +298,17 @@ pub(crate) fn restorable(sequence: &Sequence) -> Vec<u32> {
     let inner = &sequence.namespace.inner;
     let block_tokens = sequence.block_tokens();
     let may_hit_blocks = (sequence.tokens.saturating_sub(1) / u64::from(block_tokens)) as u32;
-    let blocks = sequence.complete_blocks();
+    let digests = &sequence.digests[..sequence.complete_blocks() as usize];
     let ledger = lock(&inner.ledger);
-    let path = Path::find(&ledger, &sequence.digests[..blocks as usize], may_hit_blocks.min(blocks));
+    let path = Path::find(&ledger, digests, may_hit_blocks.min(digests.len() as u32));
     if inner.shape.window.is_none() {
         return (1..=path.matched.depth).map(|depth| depth * block_tokens).collect();
     }
     let mut positions = Vec::new();
-    let mut at = path.matched;
-    while let Some((_, found)) = ledger.tree.checkpoint_at_or_above(at) {
+    let mut checkpoint = path.checkpoint;
+    while let Some((_, found)) = checkpoint {
         positions.push(found.depth * block_tokens);
-        at = ledger.tree.ancestor(found, found.depth - 1);
+        checkpoint = ledger.tree.deepest_checkpoint(&digests[..found.depth as usize - 1]);
     }
     positions.reverse();
     positions

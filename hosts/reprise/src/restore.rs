@@ -14,14 +14,14 @@ use std::{
 
 use reprise_core::{
     Digest,
-    plan::{Candidate, Candidates, Planner},
+    plan::{Candidate, Candidates, Planner, Prices},
 };
 use reprise_disk::{Buffer, Key};
 
 use crate::{
     cache::{Inner, Vault, lock},
     group::Group,
-    plan::{LeaseGuard, Path, Plan},
+    plan::{LeaseGuard, Path, Plan, WriteFloor},
     record::{BlockSink, Record},
     sequence::record,
 };
@@ -93,11 +93,13 @@ enum Outcome<S> {
 /// Everything a restore needs.
 pub(crate) struct Request {
     pub plan: Plan,
-    pub digests: Arc<[Digest]>,
+    pub digests: Arc<Vec<Digest>>,
+    pub write_floor: WriteFloor,
     pub namespace: u16,
     pub now: u64,
     pub replay: bool,
     pub planner: Planner,
+    pub prices: Prices,
     /// Held until the restore is done.
     pub _lease: Option<Arc<LeaseGuard>>,
 }
@@ -221,6 +223,7 @@ fn read<S: BlockSink>(vault: &Vault, request: &Request, progress: &AtomicU32, si
     }
     let Candidate { adopted_tokens, replayed_tokens, computed_tokens } = taken;
     if shortened {
+        request.write_floor.set(&taken);
         correct_counters(vault, plan, &taken);
     }
     let loaded_bytes = reading.loaded_bytes;
@@ -317,11 +320,11 @@ impl<S: BlockSink> Reading<'_, S> {
 
     /// The best plan for the `good_blocks` that were accepted.
     fn plan_again(&self, good_blocks: u32) -> (Candidate, bool) {
-        let Request { digests, replay, planner, plan, .. } = self.request;
+        let Request { digests, replay, planner, prices, plan, .. } = self.request;
         let mut ledger = lock(&self.vault.ledger);
         let path = Path::find(&ledger, &digests[..good_blocks as usize], good_blocks);
         let lookup = path.lookup(self.vault, plan.prompt_tokens, *replay);
-        let taken = planner.choose(&Candidates::new(&lookup));
+        let taken = planner.choose(&Candidates::new(&lookup), prices, &self.vault.shape.record_sizes());
         let checkpoint = path.checkpoint.filter(|_| taken.loads_checkpoint()).map(|(slot, _)| slot);
         if let Some(slot) = checkpoint {
             ledger.tree.touch_checkpoint(slot, self.request.now);

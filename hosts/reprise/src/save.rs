@@ -18,11 +18,14 @@ pub(crate) fn save(sequence: &mut Sequence, source: &mut dyn BlockSource) -> Res
     let Some(planned) = &sequence.planned else { return Err(RequestError::NoPlan) };
     let now = planned.now;
     let inner = std::sync::Arc::clone(&sequence.namespace.inner);
+    let floor_blocks = planned.write_floor.tokens() / sequence.block_tokens();
     let writer = inner.threads.as_ref().map(|threads| &threads.writer);
     let blocks = sequence.complete_blocks();
 
-    let entrance = enter(&inner, sequence, blocks, now);
-    let missing = blocks - entrance.resident_blocks;
+    let entrance = enter(&inner, sequence, blocks, floor_blocks, now);
+    // What was evicted below the floor since it was loaded could only be written from what a replay computed: the path stays cut there.
+    let writable = entrance.resident_blocks >= floor_blocks;
+    let missing = if writable { blocks - entrance.resident_blocks } else { 0 };
     let store_refuses = writer.is_some_and(|writer| !writer.is_admitting());
     let question = || Question {
         now,
@@ -99,18 +102,19 @@ struct Unwritten {
     pinned: bool,
 }
 
-fn enter(inner: &Inner, sequence: &Sequence, blocks: u32, now: u64) -> Entrance {
+fn enter(inner: &Inner, sequence: &Sequence, blocks: u32, floor_blocks: u32, now: u64) -> Entrance {
     let mut ledger = lock(&inner.ledger);
-    let found = ledger.tree.look_up(&sequence.digests[..blocks as usize]);
+    let digests = &sequence.digests[..blocks as usize];
+    let found = ledger.tree.look_up(digests);
     let pinned = (found.depth > 0).then_some(found.id);
     if let Some(id) = pinned {
         ledger.touch(found, now);
         ledger.pin(id, now);
     }
     let mut unreadable = Vec::new();
-    if inner.store.is_some() && ledger.readable(found) != found {
+    if inner.store.is_some() && ledger.readable(digests, found) != found {
         let mut at = found;
-        while at.depth > 0 {
+        while at.depth > floor_blocks {
             if ledger.is_unreadable(at.id) {
                 ledger.pin(at.id, now);
                 unreadable.push(Unwritten { id: at.id, block: at.depth - 1, pinned: true });

@@ -48,7 +48,14 @@ impl NamespaceHandle {
     }
 
     fn named(&self, tokens: u64, digests: Vec<Digest>, chain: Option<Chain>) -> Sequence {
-        Sequence { namespace: self.clone(), digests, tokens, chain, planned: None, staged: Vec::new() }
+        Sequence {
+            namespace: self.clone(),
+            digests: Arc::new(digests),
+            tokens,
+            chain,
+            planned: None,
+            staged: Vec::new(),
+        }
     }
 
     /// Whether the records of these blocks are there, each on its own: what vLLM's `lookup` and SGLang's `batch_exists` ask.
@@ -89,7 +96,7 @@ pub(crate) struct Staged {
 /// A prompt and what follows it.
 pub struct Sequence {
     pub(crate) namespace: NamespaceHandle,
-    pub(crate) digests: Vec<Digest>,
+    pub(crate) digests: Arc<Vec<Digest>>,
     pub(crate) tokens: u64,
     chain: Option<Chain>,
     pub(crate) planned: Option<Planned>,
@@ -103,7 +110,8 @@ impl Sequence {
     /// When the sequence was named by keys or digests: use [`Sequence::extend_keys`].
     pub fn extend(&mut self, tokens: &[u32]) {
         let chain = self.chain.as_mut().expect("a sequence of tokens is extended by tokens");
-        chain.extend(tokens, &mut self.digests);
+        // Shared with plans that are still held: those keep the names they were made for.
+        chain.extend(tokens, Arc::make_mut(&mut self.digests));
         self.tokens += tokens.len() as u64;
     }
 
@@ -113,7 +121,7 @@ impl Sequence {
     /// When the sequence was named by tokens: use [`Sequence::extend`].
     pub fn extend_keys(&mut self, tokens: u64, keys: &[[u8; 32]]) {
         assert!(self.chain.is_none(), "a sequence of keys is extended by keys");
-        self.digests.extend(keys.iter().map(|key| self.namespace.key.engine_digest(key)));
+        Arc::make_mut(&mut self.digests).extend(keys.iter().map(|key| self.namespace.key.engine_digest(key)));
         self.tokens += tokens;
     }
 
@@ -147,7 +155,16 @@ impl Sequence {
     /// # Errors
     /// When the sequence is longer than positions can count.
     pub fn plan(&mut self, now: u64) -> Result<PlanGuard, RequestError> {
-        crate::plan::plan(self, now)
+        crate::plan::plan(self, now, u32::MAX)
+    }
+
+    /// The same, adopting at most so many tokens: for an engine that goes on from an earlier position than it could, such as one with
+    /// drafts that drops the last block of a hit and aligns again. [`Sequence::restorable`] says which positions have a checkpoint.
+    ///
+    /// # Errors
+    /// When the sequence is longer than positions can count.
+    pub fn plan_at_most(&mut self, now: u64, at_most_tokens: u32) -> Result<PlanGuard, RequestError> {
+        crate::plan::plan(self, now, at_most_tokens)
     }
 
     /// Positions, in tokens, at which this sequence could go on from the cache now, ascending: the set SGLang's `batch_exists_v2` asks

@@ -4,7 +4,7 @@ use reprise_core::{
     Digest,
     layout::Layout,
     model::{preset, presets},
-    plan::{Candidates, Lookup, Planner},
+    plan::{Candidates, Lookup},
     prefix::{Chain, Namespace, digests},
 };
 use wasmtime::{
@@ -167,6 +167,8 @@ enum Kind {
     State(u32),
     #[component(name = "draft")]
     Draft(u32),
+    #[component(name = "draft-state")]
+    DraftState(u32),
 }
 
 #[derive(Clone, ComponentType, Lift, Lower)]
@@ -345,7 +347,7 @@ fn the_component_plans_nothing_else_and_refuses_look_ups_that_cannot_be() {
     ] {
         let lookup = Lookup { prompt_tokens, matched_tokens, checkpoint_tokens, replay_tokens };
         let native = Candidates::new(&lookup);
-        let taken = Planner::MinCompute.choose(&native);
+        let taken = native.min_compute();
         let asked = wire(prompt_tokens, matched_tokens, checkpoint_tokens, replay_tokens);
         let numbers = |plan: &Candidate| (plan.computed_tokens, plan.adopted_tokens, plan.replayed_tokens);
         let all: Result<Vec<Candidate>, PlanError> = core.call("plan", "candidates", (asked,));

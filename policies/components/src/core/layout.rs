@@ -47,6 +47,7 @@ fn cache_type(cache_type: CacheType) -> Result<model::CacheType, LayoutError> {
         Kind::Windowed(window_tokens) => model::Kind::Windowed { window_tokens },
         Kind::State(rows) => model::Kind::State { rows },
         Kind::Draft(window_tokens) => model::Kind::Draft { window_tokens },
+        Kind::DraftState(rows) => model::Kind::DraftState { rows },
     };
     Ok(model::CacheType { name, group, kind, layers, row_bytes, row_format })
 }
@@ -59,6 +60,7 @@ impl From<&model::CacheType> for CacheType {
             model::Kind::Windowed { window_tokens } => Kind::Windowed(window_tokens),
             model::Kind::State { rows } => Kind::State(rows),
             model::Kind::Draft { window_tokens } => Kind::Draft(window_tokens),
+            model::Kind::DraftState { rows } => Kind::DraftState(rows),
         };
         Self { name, group, kind, layers: layers.iter().collect(), row_bytes, row_format }
     }

@@ -15,7 +15,7 @@ impl Guest for Core {
     }
 
     fn min_compute(lookup: Lookup) -> Result<Candidate, PlanError> {
-        Ok(Candidate::from(&plan::Planner::MinCompute.choose(&enumerate(lookup)?)))
+        Ok(Candidate::from(&enumerate(lookup)?.min_compute()))
     }
 }
 
