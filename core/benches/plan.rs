@@ -19,8 +19,12 @@ const PATHS: u32 = 128;
 /// Checkpoints of V4-Pro in 16 GiB.
 const CHECKPOINTS: u32 = 3_320;
 
-const SIZES: RecordSizes =
-    RecordSizes { block_tokens: BLOCK_TOKENS, block_bytes: 644_024, checkpoint_bytes: 5_174_272, checkpoint_records: 1 };
+const SIZES: RecordSizes = RecordSizes {
+    block_tokens: BLOCK_TOKENS,
+    block_bytes: 644_024,
+    checkpoint_bytes: 5_174_272,
+    checkpoint_records: 1,
+};
 
 fn path(seed: u32) -> Vec<Digest> {
     let key = Namespace::new("bench", "1").block_tokens(BLOCK_TOKENS).key().expect("a namespace");

@@ -1,9 +1,13 @@
-//! The `reprise` command: replay a trace through the cache, make a trace, look at a store.
+//! The `reprise` command: replay a trace through the cache, plan one prompt, say what a model's cache takes, make a trace, look at
+//! a store.
 //!
 //! What it does is here as a library, so that tests and other front ends drive the same code.
 
 pub mod args;
 pub mod command;
+mod figures;
+pub mod footprint;
+pub mod plan;
 mod progress;
 pub mod replay;
 pub mod report;

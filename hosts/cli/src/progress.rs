@@ -15,22 +15,3 @@ pub(crate) fn bar(length: u64, unit: &str, quiet: bool) -> ProgressBar {
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }
-
-/// Bytes in the unit a person reads.
-pub(crate) fn human_bytes(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
-    let mut scaled = bytes as f64 / 1024.0;
-    let mut unit = UNITS[0];
-    for &next in &UNITS[1..] {
-        if scaled < 1000.0 {
-            break;
-        }
-        scaled /= 1024.0;
-        unit = next;
-    }
-    match bytes {
-        0 => "0".to_owned(),
-        1..1024 => format!("{bytes} B"),
-        _ => format!("{scaled:.1} {unit}"),
-    }
-}

@@ -2,10 +2,18 @@
 
 use std::{fmt::Write, time::Duration};
 
-use reprise::{Cache, Group, GroupCounters};
+use reprise::{Cache, Group, GroupCounters, Planner};
 use serde_json::{Value, json};
 
-use crate::{args, progress::human_bytes, replay::Outcome, trace::Trace};
+use crate::{
+    args,
+    figures::{grouped, human_bytes, percent, seconds},
+    replay::Outcome,
+    trace::Trace,
+};
+
+/// Tokens per second of the modelled time saved, unless the command line says otherwise.
+const PREFILL_RATE: u32 = 10_000;
 
 /// Everything a report is made from.
 pub struct Report<'a> {
@@ -36,7 +44,7 @@ impl Report<'_> {
                 "format": trace.format.to_string(),
                 "trace_block_tokens": trace.block_tokens,
                 "limit": arguments.limit,
-                "session_gap": arguments.session_gap,
+                "session_gap": arguments.trace.session_gap,
                 "model": config.model.name(),
                 "block_tokens": config.block_tokens,
                 "history_bytes": config.history_bytes,
@@ -46,7 +54,7 @@ impl Report<'_> {
                 "planner": config.planner,
                 "replay": config.replay,
                 "native": config.native_policies,
-                "swaps": arguments.swap.iter().map(|swap| json!({
+                "swaps": arguments.policies.swap.iter().map(|swap| json!({
                     "before": swap.before, "role": swap.role, "policy": swap.choice.to_string(),
                 })).collect::<Vec<_>>(),
                 "store": config.store,
@@ -79,8 +87,8 @@ impl Report<'_> {
             "loading_seconds": outcome.io.loading.as_secs_f64(),
             "saving_seconds": outcome.io.saving.as_secs_f64(),
             "verified_bytes": outcome.verified_bytes,
-            "prefill_rate": arguments.prefill_rate,
-            "modelled_seconds_saved": outcome.integers.saved_tokens as f64 / f64::from(arguments.prefill_rate),
+            "prefill_rate": self.prefill_rate(),
+            "modelled_seconds_saved": outcome.integers.saved_tokens as f64 / f64::from(self.prefill_rate()),
             "recovery": {
                 "blocks": recovery.blocks, "checkpoints": recovery.checkpoints, "unreachable": recovery.unreachable,
                 "dropped": recovery.dropped, "remarks": recovery.remarks, "io": recovery.io,
@@ -97,7 +105,14 @@ impl Report<'_> {
         if let (Value::Object(object), Value::Object(extra)) = (&mut object, extra) {
             object.extend(extra);
         }
+        if config.planner == Planner::MinTime {
+            object["options"]["prices"] = json!(config.prices);
+        }
         object
+    }
+
+    fn prefill_rate(&self) -> u32 {
+        self.arguments.prices.prefill_rate.unwrap_or(PREFILL_RATE)
     }
 
     /// The table.
@@ -256,13 +271,13 @@ impl Report<'_> {
     }
 
     fn write_end(&self, out: &mut String) -> std::fmt::Result {
-        let Self { outcome, arguments, .. } = self;
-        let saved = outcome.integers.saved_tokens as f64 / f64::from(arguments.prefill_rate);
+        let outcome = self.outcome;
+        let saved = outcome.integers.saved_tokens as f64 / f64::from(self.prefill_rate());
         writeln!(
             out,
             "\nmodelled prefill time saved: {} at {} tokens/s (--prefill-rate)",
             seconds(saved),
-            grouped(u64::from(arguments.prefill_rate))
+            grouped(u64::from(self.prefill_rate()))
         )?;
         write!(
             out,
@@ -317,54 +332,4 @@ impl Report<'_> {
 fn per_second(amount: f64, time: Duration) -> f64 {
     let seconds = time.as_secs_f64();
     if seconds > 0.0 { amount / seconds } else { 0.0 }
-}
-
-fn seconds(seconds: f64) -> String {
-    match seconds {
-        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
-        s if s < 120.0 => format!("{s:.1} s"),
-        s if s < 7200.0 => format!("{:.1} min", s / 60.0),
-        s => format!("{:.1} h", s / 3600.0),
-    }
-}
-
-fn percent(part: u64, whole: u64) -> String {
-    if whole == 0 { "-".to_owned() } else { format!("{:.1} %", 100.0 * part as f64 / whole as f64) }
-}
-
-/// 1234567 as 1,234,567.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let first = digits.len() % 3;
-    let mut text = digits[..first].to_owned();
-    for (index, chunk) in digits.as_bytes()[first..].chunks(3).enumerate() {
-        if index > 0 || first > 0 {
-            text.push(',');
-        }
-        text.extend(chunk.iter().map(|&digit| char::from(digit)));
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn large_numbers_do_not_run_together() {
-        for (number, text) in
-            [(0, "0"), (999, "999"), (1000, "1,000"), (123456, "123,456"), (1554936601, "1,554,936,601")]
-        {
-            assert_eq!(grouped(number), text);
-        }
-        for (bytes, text) in
-            [(0, "0"), (700, "700 B"), (4096, "4.0 KiB"), (1 << 30, "1.0 GiB"), (487_684_597_904, "454.2 GiB")]
-        {
-            assert_eq!(human_bytes(bytes), text);
-        }
-        assert_eq!(
-            (seconds(0.0421), seconds(61.25), seconds(9000.0)),
-            ("42 ms".into(), "61.2 s".into(), "2.5 h".into())
-        );
-    }
 }

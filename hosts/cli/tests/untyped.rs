@@ -127,6 +127,9 @@ fn options_without_a_meaning_are_never_silently_ignored() {
         &["--swap", "5:eviction=lru"],
         &["--strict-policy"],
         &["--prefill-rate", "10000"],
+        &["--load-gib-per-second", "2"],
+        &["--load-record-us", "20"],
+        &["--prefill-context", "60"],
     ] {
         let output = reprise(&[&untyped, option].concat());
         let message = String::from_utf8_lossy(&output.stderr);

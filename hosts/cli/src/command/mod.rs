@@ -1,10 +1,14 @@
 //! The commands: each takes its arguments and says how it ended.
 
+mod model;
+mod plan;
 mod policy;
 mod replay;
+mod setup;
 mod store;
 mod trace;
 mod untyped;
+mod watch;
 
 use std::{
     io::{self, Write},
@@ -51,6 +55,8 @@ pub fn run(arguments: Arguments) -> ExitCode {
             Some(capacity_blocks) => untyped::run(&arguments, capacity_blocks),
             None => replay::run(&arguments),
         },
+        Command::Plan(arguments) => plan::run(&arguments),
+        Command::Model(command) => model::run(command),
         Command::Trace(command) => trace::run(command),
         Command::Store(command) => store::run(command),
         Command::Policy(command) => policy::run(command),

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Failure, print, replay::read};
+use super::{Failure, print, setup::read};
 use crate::{
     args,
     untyped::{Eviction, Options, Report, replay},
@@ -10,10 +10,10 @@ use crate::{
 
 /// Replays with a pool of `capacity_blocks` blocks.
 pub(super) fn run(arguments: &args::Replay, capacity_blocks: u32) -> Result<(), Failure> {
-    let eviction: Eviction = arguments.eviction.to_string().parse().map_err(Failure::input)?;
+    let eviction: Eviction = arguments.policies.eviction.to_string().parse().map_err(Failure::input)?;
     let options = Options { capacity_blocks, eviction, limit: arguments.limit };
     let decoding = Instant::now();
-    let trace = read(arguments).map_err(Failure::input)?;
+    let trace = read(&arguments.trace).map_err(Failure::input)?;
     let decoding = decoding.elapsed();
     let outcome = replay(&trace, &options).map_err(Failure::input)?;
     let report = Report { trace: &trace, options: &options, outcome: &outcome, decoding };

@@ -1,5 +1,6 @@
 //! Driving the cache with a trace. One request after the other: look-up, load, end of lease, save, checkpoints.
 
+mod driver;
 mod naming;
 mod outcome;
 mod payload;
@@ -7,15 +8,15 @@ mod swap;
 
 use std::time::Instant;
 
-use reprise::{Cache, Namespace, NamespaceHandle, Sequence};
-use reprise_core::{Digest, prefix::NamespaceKey};
+use driver::Driver;
+use reprise::{Cache, PlanGuard};
 
 pub use naming::{Grid, Misfit};
 pub use outcome::{FailedSwap, IoTimes, Outcome};
 pub use payload::{Check, Payload};
 pub use swap::{Swap, SwapError};
 
-use crate::trace::{Request, Trace};
+use crate::trace::Trace;
 
 /// How a trace is replayed.
 #[derive(Clone, Debug, Default)]
@@ -75,102 +76,40 @@ pub type Progress<'a> = &'a mut dyn FnMut(u64, u64, &Cache);
 /// When block sizes do not divide, a swap fails, or a loaded byte is wrong.
 pub fn replay(cache: &Cache, trace: &Trace, options: &Options, progress: Progress<'_>) -> Result<Outcome, ReplayError> {
     let start = Instant::now();
-    let shape = cache.shape();
-    let grid = Grid::new(shape.block_tokens, trace.block_tokens)?;
-    let mut order = trace.order_of_arrival(options.session_gap_us);
-    order.truncate(options.limit.unwrap_or(usize::MAX));
-    let identity = Namespace::new(cache.config().model.name(), "replayed").block_tokens(shape.block_tokens);
-    let request_error = |number| move |source| ReplayError::Request { number, source };
-    let namespace = cache.namespace(&identity).map_err(request_error(0))?;
-    let stored = cache.config().store.is_some();
-    let mut names = Names {
-        key: stored.then(|| identity.key()).transpose().map_err(|error| request_error(0)(error.into()))?,
-        namespace,
-        grid,
-        tokens: Vec::new(),
-        decisions: 0,
-    };
-    let check = Check::new(options.verify && stored);
-    let mut swaps = options.swaps.clone();
-    swaps.sort_by_key(|swap| swap.before);
-    let mut swaps = swaps.into_iter().peekable();
-    let mut io = IoTimes::default();
-    let mut failed_swaps = Vec::new();
-
-    for (number, &index) in (1..).zip(&order) {
-        while let Some(swap) = swaps.next_if(|swap| swap.before == number) {
-            let Swap { role, choice, .. } = swap;
-            let choice_text = choice.to_string();
-            match cache.policies().swap(role, &choice) {
-                Ok(()) => {}
-                Err(error) if error.is_misbehaviour() => failed_swaps.push(FailedSwap {
-                    before: number,
-                    role,
-                    policy: choice_text,
-                    reason: error.to_string(),
-                }),
-                Err(source) => {
-                    return Err(ReplayError::Swap { number, choice: choice_text, source: Box::new(source) });
-                }
-            }
-        }
-        let now = cache.recovery().last_use + number;
-        let mut sequence = names.sequence(trace, &trace.requests[index as usize]);
-        serve(cache, &mut sequence, &check, now, &mut io).map_err(request_error(number))?;
-        if check.wrong_records() > 0 {
-            return Err(ReplayError::WrongByte { number });
-        }
-        progress(number, names.decisions, cache);
+    let mut driver = Driver::new(cache, trace, options)?;
+    while let Some(turn) = driver.next_turn()? {
+        driver.serve(turn, &mut *progress)?;
     }
-    let skipped = swaps.map(|swap| swap.before).collect();
-    Ok(Outcome::new(cache, start.elapsed(), names.decisions, check.verified_bytes(), io, skipped, failed_swaps))
+    Ok(driver.outcome(start.elapsed()))
 }
 
-/// One request. Its lease ends before anything is saved, and what it saved is readable before the next.
-fn serve(
+/// The plan of one request, and what went wrong on the way to it.
+pub struct Planned {
+    /// What the replay would do with the request.
+    pub plan: PlanGuard,
+    /// Swaps up to the request that were not made because the policy failed on its way in; the running one stayed.
+    pub failed_swaps: Vec<FailedSwap>,
+}
+
+/// Replays what comes before request `number` (from 1), and plans that request, adopting at most `at_most_tokens`; `None` if the
+/// replay ends before.
+///
+/// # Errors
+/// As for [`replay`].
+pub fn plan(
     cache: &Cache,
-    sequence: &mut Sequence,
-    check: &Check,
-    now: u64,
-    io: &mut IoTimes,
-) -> Result<(), reprise::RequestError> {
-    let plan = sequence.plan(now)?;
-    if plan.adopted_tokens > 0 {
-        let loading = Instant::now();
-        plan.restore(check.clone())?.wait();
-        io.loading += loading.elapsed();
-    }
-    drop(plan);
-    let saving = Instant::now();
-    sequence.save(&mut Payload)?;
-    sequence.capture(&mut Payload)?;
-    cache.drain();
-    io.saving += saving.elapsed();
-    Ok(())
-}
-
-/// Names the blocks of requests.
-struct Names {
-    /// `None`: nothing is stored, and names come straight from the ids.
-    key: Option<NamespaceKey>,
-    namespace: NamespaceHandle,
-    grid: Grid,
-    tokens: Vec<u32>,
-    decisions: u64,
-}
-
-impl Names {
-    fn sequence(&mut self, trace: &Trace, request: &Request) -> Sequence {
-        let ids = trace.ids(request);
-        let blocks = self.grid.complete_blocks(request.prompt_tokens, ids.len());
-        self.decisions += u64::from(blocks);
-        let mut digests: Vec<Digest> = Vec::with_capacity(blocks as usize);
-        match &self.key {
-            Some(key) => {
-                self.grid.name_by_tokens(key, request.scope, ids, blocks, &mut self.tokens, &mut digests);
-            }
-            None => self.grid.name_by_ids(request.scope, ids, blocks, &mut digests),
+    trace: &Trace,
+    options: &Options,
+    (number, at_most_tokens): (u64, u32),
+    progress: Progress<'_>,
+) -> Result<Option<Planned>, ReplayError> {
+    let mut driver = Driver::new(cache, trace, options)?;
+    while let Some(turn) = driver.next_turn()? {
+        if turn.number == number {
+            let plan = turn.plan(at_most_tokens)?;
+            return Ok(Some(Planned { plan, failed_swaps: driver.failed_swaps }));
         }
-        self.namespace.sequence_of_digests(u64::from(request.prompt_tokens), digests)
+        driver.serve(turn, &mut *progress)?;
     }
+    Ok(None)
 }

@@ -7,12 +7,15 @@ use crate::shell::Shell;
 #[test]
 fn no_command_is_without_help_and_exit_status() {
     let shell = Shell::new();
-    for command in ["", "replay", "trace make", "store verify", "policy describe"] {
+    for command in ["", "replay", "plan", "model show", "model list", "trace make", "store verify", "policy describe"] {
         let run = shell.run(&format!("{command} --help")).exits(0);
         assert!(run.out.contains("Usage: reprise") && run.out.contains("Exit status: 0 "), "{run}");
         assert!(run.out.lines().all(|line| line.chars().count() <= 120), "{run}");
     }
-    for command in ["trace", "store", "policy"] {
+    for (command, says) in [("replay", "Without TRACE, a sample"), ("plan", "The store is only read")] {
+        assert!(shell.run(&format!("{command} --help")).exits(0).out.contains(says), "{command}");
+    }
+    for command in ["model", "trace", "store", "policy"] {
         assert!(shell.run(&format!("{command} --help")).exits(0).out.contains("Commands:"));
         shell.run(command).exits(2);
     }
@@ -33,6 +36,9 @@ fn a_closed_pipe_is_not_a_panic() {
         "store verify st",
         "store verify st --json",
         "policy describe lru",
+        "plan --request 3",
+        "model show v4-pro",
+        "model list",
         "trace make tokens.jsonl",
         "replay --help",
     ] {

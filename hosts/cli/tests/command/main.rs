@@ -1,12 +1,14 @@
 //! The command as a shell sees it: exit status, what it prints, what it leaves on disk.
 
 mod agreement;
+mod footprint;
 mod full_disk;
 mod help;
 mod hostile;
 mod input;
 mod killed;
 mod models;
+mod planned;
 mod rejected;
 mod shell;
 mod stores;

@@ -1,0 +1,139 @@
+//! The command line.
+
+mod model;
+mod plan;
+mod replay;
+mod setup;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use reprise::{Planner, PolicyChoice};
+
+pub use model::ModelCommand;
+pub use plan::{Plan, StoreOptions};
+pub use replay::Replay;
+pub use setup::{CacheOptions, PolicyOptions, PriceOptions, TraceOptions};
+
+/// KV prefix cache for models whose cache is of several types: see on your own trace what it keeps, spares and costs.
+#[derive(Debug, Parser)]
+#[command(name = "reprise", version, arg_required_else_help = true, max_term_width = 120, after_help = EXIT_STATUS)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_STATUS: &str = "\
+Exit status: 0 done; 1 the work failed; 2 wrong arguments or input, nothing was touched; 3 a policy failed under
+`replay --strict-policy`.";
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Replay a request trace through the cache and say what it spared
+    ///
+    /// Without TRACE, a sample of real coding-agent sessions is replayed against a real store in a temporary directory, with quotas
+    /// small enough that eviction, dropped checkpoints and replayed windows show. With TRACE and without --store, books are kept and
+    /// nothing is written (--dry-run).
+    Replay(Box<Replay>),
+    /// Show what the cache would do for one prompt, and why not more
+    ///
+    /// The prompt is a request of a trace, planned after those before it were replayed on paper (without TRACE, of the sample that
+    /// `reprise replay` has); or the tokens of a file, planned against what a store holds. The store is only read: it may be in use,
+    /// and nothing in it changes. What is not yet written there is not seen.
+    Plan(Box<Plan>),
+    /// Say what a model's cache is made of and what it takes
+    #[command(subcommand)]
+    Model(ModelCommand),
+    /// Work with traces
+    #[command(subcommand)]
+    Trace(TraceCommand),
+    /// Look at a store
+    #[command(subcommand)]
+    Store(StoreCommand),
+    /// Say what a policy is and which settings it takes
+    #[command(subcommand)]
+    Policy(PolicyCommand),
+}
+
+/// Planners by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PlannerName {
+    /// Fewest computed tokens; among equals, fewest adopted
+    MinCompute,
+    /// Least time at the prices: what is slower to load than to compute is not adopted
+    MinTime,
+}
+
+impl From<PlannerName> for Planner {
+    fn from(name: PlannerName) -> Self {
+        match name {
+            PlannerName::MinCompute => Self::MinCompute,
+            PlannerName::MinTime => Self::MinTime,
+        }
+    }
+}
+
+/// Work with traces.
+#[derive(Debug, Subcommand)]
+pub enum TraceCommand {
+    /// Turn JSONL of token ids with times into a Mooncake trace whose ids give no content away
+    #[command(long_about = TRACE_MAKE_HELP, after_help = "Exit status: 0 done; 1 the trace could not be written; 2 wrong arguments or input.")]
+    Make {
+        /// JSONL with token ids, plain, .gz or .zst; `-` for standard input
+        input: PathBuf,
+        /// Where to write the trace [default: standard output]
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Tokens per id
+        #[arg(long, value_name = "S", default_value_t = 512)]
+        block_tokens: u32,
+        /// Secret that ids are derived with; the same phrase gives the same ids [default: random]
+        #[arg(long, value_name = "PHRASE")]
+        salt: Option<String>,
+        /// Leave bad lines out and count them
+        #[arg(long)]
+        skip_bad: bool,
+    },
+}
+
+const TRACE_MAKE_HELP: &str = "\
+Turn JSONL of token ids with times into a Mooncake trace whose ids give no content away.
+
+A line of the input is one request:
+
+  {\"t\": 12.5, \"tokens\": [151644, 872, …], \"session\": \"optional\", \"output\": 210}
+
+`t` is in seconds; `timestamp` in milliseconds may stand for it. Requests share ids if and only if they share tokens from the
+start on, within a session; leave `session` out to let all of them share. What the made trace tells is when requests
+came, how long they were, and which prefixes were equal.
+
+A trace with other than 512 tokens per id is replayed with --trace-block.";
+
+/// Look at a store.
+#[derive(Debug, Subcommand)]
+pub enum StoreCommand {
+    /// Read every record and check it; changes nothing, and works while a cache has the store open
+    #[command(
+        after_help = "Exit status: 0 every record is good; 1 records are damaged, they are misses; 2 there is no store."
+    )]
+    Verify {
+        /// Directory of the store
+        directory: PathBuf,
+        /// Print the result as one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Say what policies are.
+#[derive(Debug, Subcommand)]
+pub enum PolicyCommand {
+    /// Name, version and settings of a policy: a shipped name or a .wasm file
+    #[command(after_help = "Exit status: 0 done; 2 there is no such policy.")]
+    Describe {
+        /// lru, fifo, two-hit, full, periodic, events, zero, or FILE.wasm
+        policy: PolicyChoice,
+    },
+}
