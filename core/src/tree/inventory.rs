@@ -43,10 +43,10 @@ pub struct Restored {
 }
 
 impl Tree {
-    /// Resident blocks in the order they were inserted: what a policy is told at a hand-over.
+    /// Resident blocks in the order they were inserted, each behind its parent: what a policy is told at a hand-over.
     pub fn entries(&self) -> Vec<Entry> {
         let mut ids: Vec<u32> = (0..self.links.len() as u32).filter(|&id| self.links[id as usize].resident).collect();
-        ids.sort_unstable_by_key(|&id| self.identities[id as usize].inserted);
+        ids.sort_unstable_by_key(|&id| (self.identities[id as usize].inserted, self.identities[id as usize].depth));
         ids.into_iter()
             .map(|id| {
                 let (links, identity) = (&self.links[id as usize], &self.identities[id as usize]);
@@ -90,8 +90,11 @@ impl Tree {
                         self.identities.resize(slot as usize + 1, Identity::VACANT);
                     }
                     self.occupy(slot, parent, block.digest, block.namespace, block.last_use, false);
-                    self.identities[slot as usize].inserted = block.inserted;
-                    newest = newest.max(block.inserted);
+                    // A store that writes several records side by side may number a child before its parent.
+                    let behind = if parent == NO_PARENT { 0 } else { self.identities[parent as usize].inserted };
+                    let inserted = block.inserted.max(behind);
+                    self.identities[slot as usize].inserted = inserted;
+                    newest = newest.max(inserted);
                 }
                 _ => dropped.push(slot),
             }

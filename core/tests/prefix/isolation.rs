@@ -1,7 +1,11 @@
 //! What must never share a name: tenants, adapters, weights, ranks, block sizes, engines' keys.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use proptest::{
+    collection::{btree_map, btree_set, vec},
+    prelude::*,
+};
 use reprise_core::{
     Digest,
     prefix::{Chain, DEFAULT_BLOCK_TOKENS, MAX_BLOCK_TOKENS, Namespace, NamespaceError},
@@ -164,4 +168,72 @@ fn neither_a_salt_nor_a_prompt_is_ever_printed() {
     let printed = format!("{namespace:?} {key:?} {chain:?}");
     assert!(printed.contains("<6 bytes>") && printed.contains("tail_tokens: 2"), "{printed}");
     assert!(!printed.contains("secret") && !printed.contains("115"), "{printed}");
+}
+
+/// A random namespace whose rank is not the last.
+fn namespace() -> impl Strategy<Value = Namespace> {
+    let text = || "[a-c\\x00]{0,3}";
+    let extensions = btree_map("[a-c]{1,2}", text(), 0..3);
+    (("[a-c]{1,3}", "[a-c]{1,3}", text()), vec(any::<u8>(), 0..4), (0_u32..4, 0_u32..4), 1_u32..9, extensions).prop_map(
+        |((model, revision, adapter), salt, (rank, more_ranks), block_tokens, extensions)| {
+            let base = Namespace::new(model, revision).tenant(salt).adapter(adapter).block_tokens(block_tokens);
+            let ranked = base.rank(rank, rank + 2 + more_ranks);
+            extensions.into_iter().fold(ranked, |namespace, (key, value)| namespace.extension(key, value))
+        },
+    )
+}
+
+/// Every way to change one field of a namespace.
+fn changes() -> [fn(&mut Namespace); 9] {
+    [
+        |changed| changed.model.push('x'),
+        |changed| changed.revision.push('x'),
+        |changed| changed.tenant.push(0),
+        |changed| changed.adapter.push('x'),
+        |changed| changed.rank += 1,
+        |changed| changed.ranks += 1,
+        |changed| changed.block_tokens += 1,
+        |changed| drop(changed.extensions.insert("x".into(), String::new())),
+        |changed| changed.extensions.values_mut().for_each(|value| value.push('x')),
+    ]
+}
+
+proptest! {
+    /// One field decides over every block of a sequence: not one digest is left, at its own place or at any other, on whatever path.
+    #[test]
+    fn no_digest_survives_a_change_of_one_field(base in namespace()) {
+        let mut namespaces = vec![base.clone()];
+        for change in changes() {
+            let mut changed = base.clone();
+            change(&mut changed);
+            if !namespaces.contains(&changed) {
+                namespaces.push(changed);
+            }
+        }
+        prop_assert!(namespaces.len() >= 9);
+        assert_disjoint(&namespaces);
+    }
+
+    /// What the engine attaches to the first block, such as an image's checksum, decides over every block.
+    #[test]
+    fn no_digest_survives_another_extra_at_the_start(
+        base in namespace(),
+        extras in btree_set(vec(any::<u8>(), 0..5), 2..5),
+        tokens in vec(any::<u32>(), 1..100),
+    ) {
+        let key = base.key().unwrap();
+        let mut seen = HashSet::new();
+        let mut blocks = 0;
+        for extra in extras.iter().map(Some).chain([None]) {
+            let mut chain = Chain::new(&key);
+            if let Some(extra) = extra {
+                chain.attach(0, extra).unwrap();
+            }
+            let mut digests = Vec::new();
+            chain.extend(&tokens, &mut digests);
+            blocks += digests.len();
+            seen.extend(digests);
+        }
+        prop_assert_eq!(seen.len(), blocks);
+    }
 }

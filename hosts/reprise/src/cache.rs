@@ -135,7 +135,7 @@ impl Cache {
                 Some(store)
             }
         };
-        let ledger = Mutex::new(Ledger::new(tree));
+        let ledger = Mutex::new(Ledger::new(tree, shape.draft.is_some()));
         let eviction_name = config.eviction.to_string();
         let eviction = EvictionSeat::new(eviction, &eviction_name, groups, config.strikes, &ledger)?;
         let vault = Arc::new(Vault { shape, ledger, store });

@@ -144,7 +144,7 @@ impl Shape {
     }
 
     /// What lies in the records that a plan loads.
-    pub(crate) fn record_sizes(&self) -> RecordSizes {
+    pub fn record_sizes(&self) -> RecordSizes {
         RecordSizes {
             block_tokens: self.block_tokens,
             block_bytes: self.history.record_bytes,

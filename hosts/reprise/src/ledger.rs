@@ -28,6 +28,8 @@ pub(crate) struct Ledger {
     pub events: EventBuffer,
     /// Whether an eviction policy listens.
     pub recording: bool,
+    /// Whether a checkpoint has draft records.
+    drafts: bool,
     /// Changes with every pin, insertion and eviction: an answer to an older version may be stale without being wrong.
     pub version: u64,
     /// Blocks whose record turned out unreadable. They are cut from plans and rewritten by the next save of their path.
@@ -35,13 +37,14 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    pub fn new(tree: Tree) -> Self {
+    pub fn new(tree: Tree, drafts: bool) -> Self {
         Self {
             tree,
             leases: Leases::default(),
             counters: Counters::default(),
             events: EventBuffer::default(),
             recording: false,
+            drafts,
             version: 0,
             unreadable: HashSet::new(),
         }
@@ -121,6 +124,7 @@ impl Ledger {
         self.counters.group_mut(Group::History).evicted_records += 1;
         if removed.orphan.is_some() {
             self.counters.group_mut(Group::Window).orphaned_records += 1;
+            self.counters.group_mut(Group::Draft).orphaned_records += u64::from(self.drafts);
         }
         if named {
             self.version += 1;

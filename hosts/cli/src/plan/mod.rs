@@ -4,7 +4,7 @@ mod report;
 mod snapshot;
 mod tokens;
 
-use reprise::{Candidate, Cost, Group, Plan, Prices, RecordSizes, Shape};
+use reprise::{Candidate, Cost, Plan, Prices, Shape};
 use reprise_core::plan::{Candidates, Lookup};
 
 pub use report::{Report, Source};
@@ -31,21 +31,11 @@ pub fn alternatives(plan: &Plan, shape: &Shape, prices: &Prices) -> Vec<Alternat
         checkpoint_tokens: explanation.window.map_or(plan.matched_tokens, |window| window.tokens),
         replay_tokens: explanation.replay_tokens,
     };
-    let sizes = record_sizes(shape);
+    let sizes = shape.record_sizes();
     let priced = |&candidate: &Candidate| Alternative {
         plan: candidate,
         cost: prices.cost(&candidate, &sizes),
         taken: candidate == explanation.plan,
     };
     Candidates::new(&lookup).as_slice().iter().map(priced).collect()
-}
-
-fn record_sizes(shape: &Shape) -> RecordSizes {
-    let checkpoint = || [Group::Window, Group::Draft].into_iter().filter_map(|group| shape.group(group));
-    RecordSizes {
-        block_tokens: shape.block_tokens,
-        block_bytes: shape.history.record_bytes,
-        checkpoint_bytes: checkpoint().map(|group| group.record_bytes).sum(),
-        checkpoint_records: checkpoint().count() as u32,
-    }
 }
