@@ -119,11 +119,17 @@ impl Checkpoints {
         if slot >= self.capacity || self.order.key(slot).is_some() {
             return false;
         }
-        for vacant in self.slots.len() as u32..=slot {
+        // A store names its records in the order of slots, so that hardly ever one is passed over and comes later.
+        let known = self.slots.len() as u32;
+        for vacant in known..slot {
             self.slots.push(Slot::default());
             self.free.push(vacant);
         }
-        self.free.retain(|&vacant| vacant != slot);
+        if slot < known {
+            self.free.retain(|&vacant| vacant != slot);
+        } else {
+            self.slots.push(Slot::default());
+        }
         self.slots[slot as usize] = Slot { name, node, depth, last_use, ..Slot::default() };
         self.names.insert(name, slot);
         self.order.set(slot, (last_use, depth));

@@ -1,9 +1,10 @@
 //! The `reprise` command: replay a trace through the cache, plan one prompt, say what a model's cache takes, make a trace, look at
-//! a store.
+//! a store, measure one.
 //!
 //! What it does is here as a library, so that tests and other front ends drive the same code.
 
 pub mod args;
+pub mod bench;
 pub mod command;
 mod figures;
 pub mod footprint;

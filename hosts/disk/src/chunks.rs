@@ -1,10 +1,10 @@
 //! The open chunk files: a bounded number of them.
 
 use std::io;
-use std::sync::{Arc, Mutex};
 
 use crate::locks::lock;
 use crate::storage::{Access, Content, Storage, StorageFile};
+use crate::sync::{Arc, Mutex};
 
 /// Which chunk: the class's place in the store's list, and the chunk's number in the class.
 pub type ChunkId = (usize, u32);

@@ -74,6 +74,12 @@ pub enum StoreError {
          delete the directory to start afresh (it is a cache: nothing but time is lost)"
     )]
     SuperblockLost,
+    /// A store that only an open by its cache can settle.
+    #[error("the store cannot be worked on as it is: {why}; let the cache open it once, which mends that")]
+    Unsettled {
+        /// What is in the way.
+        why: String,
+    },
     /// A file was written by a later version of this software.
     #[error(
         "{file} has format version {found}, and this build reads versions up to {supported}; \
@@ -117,6 +123,33 @@ pub enum StoreError {
         /// The operating system's error.
         source: io::Error,
     },
+    /// The deadline passed before the record was written. The slot is free, or holds the record if it was written at that
+    /// very moment.
+    #[error(
+        "the put of slot {slot} of group {group} is not done by its deadline; check the device and try again later"
+    )]
+    TimedOut {
+        /// The group.
+        group: u8,
+        /// The slot.
+        slot: u32,
+    },
+    /// The batch was cancelled before the put began.
+    #[error("the put of slot {slot} of group {group} was cancelled before it began")]
+    Cancelled {
+        /// The group.
+        group: u8,
+        /// The slot.
+        slot: u32,
+    },
+    /// An earlier put of the slot is not over: its bytes may still arrive.
+    #[error("slot {slot} of group {group} is still being written by an earlier put; put into another slot")]
+    SlotBusy {
+        /// The group.
+        group: u8,
+        /// The slot.
+        slot: u32,
+    },
     /// An earlier sync failed, so nobody knows what reached the disk. Reads go on.
     #[error(
         "the store takes no more writes, because a sync failed earlier and what reached the disk is unknown; \
@@ -151,6 +184,12 @@ pub enum Miss {
     /// The operating system reports an error.
     #[error("the record cannot be read: {0}")]
     Io(#[from] io::Error),
+    /// The deadline passed before the record was read and checked.
+    #[error("the record was not read by its deadline")]
+    TimedOut,
+    /// The batch was cancelled before the read began.
+    #[error("the read was cancelled before it began")]
+    Cancelled,
 }
 
 fn damaged_part(section: &Option<usize>) -> String {

@@ -3,7 +3,8 @@
 //! A [`Store`] is a directory of few large files. Every group of records that have the same length (a [`GroupClass`])
 //! has a numbered row of slots; the caller decides which record lies in which slot, and the store keeps it there safely:
 //! a [`get`](Store::get) returns exactly the bytes that were [`put`](Store::put) under the same key, or a [`Miss`].
-//! The format, and why a crash at any point keeps this promise, is drawn in `FORMAT.md` beside this crate.
+//! [`get_batch`](Store::get_batch) and [`put_batch`](Store::put_batch) do the same for many records at once, through io_uring
+//! where there is one. The format, and why a crash at any point keeps this promise, is drawn in `FORMAT.md` beside this crate.
 //!
 //! ```
 //! use reprise_core::Digest;
@@ -44,25 +45,33 @@
 //! # }
 //! ```
 
+mod batch;
 mod buffer;
 mod chunks;
 mod class;
+mod desk;
+mod engine;
 mod error;
 mod format;
+mod loan;
 mod locks;
 mod payload;
 mod record;
 mod report;
 pub mod storage;
 mod store;
-mod verify;
+mod sync;
+pub mod tools;
 
+pub use batch::{Batch, Got, PutOutcome};
 pub use buffer::Buffer;
 pub use class::{GroupClass, MAX_NAME_BYTES};
+pub use engine::{EngineChoice, IoEngine};
 pub use error::{Miss, StoreError};
 pub use format::table::MAX_SECTIONS;
-pub use record::{Key, NamespaceRecord, Recovered};
+pub use loan::Loan;
+pub use record::{Get, Key, NamespaceRecord, Put, Recovered};
 pub use report::{ClassReport, ClassUsage, Dropped, OpenReport, RemovedLayout, Usage};
 pub use storage::IoMode;
-pub use store::{Durability, Options, Store};
-pub use verify::{ClassVerdict, ReadOnly, VerifyReport};
+pub use store::{Durability, IoOptions, Options, Store};
+pub use tools::{ClassVerdict, ReadOnly, VerifyReport};

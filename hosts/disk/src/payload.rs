@@ -1,4 +1,4 @@
-//! Reading a slot and checking it: the one way bytes come out of a store.
+//! Checking the bytes of a slot: the one way bytes come out of a store.
 
 use std::io;
 use std::ops::Range;
@@ -11,22 +11,62 @@ use crate::format::{PAGE_BYTES, trailer};
 use crate::record::Key;
 use crate::storage::{StorageFile, read_exact};
 
-/// A slot whose table entry has been checked.
-pub struct Slot<'a> {
+/// What the bytes of a slot are held against: its table entry, which has been checked, and the record asked for.
+pub struct Expected<'a> {
     pub class: &'a GroupClass,
+    pub key: &'a Key,
+    pub entry: &'a Entry,
+}
+
+impl Expected<'_> {
+    /// Checks a whole slot.
+    pub fn check(&self, slot: &[u8]) -> Result<(), Miss> {
+        let trailer = &slot[self.class.trailer_offset() as usize..];
+        self.check_sections(slot, 0, trailer, 0..self.class.sections.len())
+    }
+
+    /// Checks the trailer, which `trailer` begins with, and some sections, which lie in `bytes`; these begin `start` bytes
+    /// into the slot.
+    fn check_sections(&self, bytes: &[u8], start: usize, trailer: &[u8], sections: Range<usize>) -> Result<(), Miss> {
+        let trailer = &trailer[..trailer::len_bytes(self.class.sections.len())];
+        let mut sums = trailer::sums(self.class, self.key, self.entry.namespace_check.get());
+        if sums.trailer(trailer) != self.entry.trailer_sum.get() {
+            return Err(Miss::Corrupt { section: None });
+        }
+        for index in sections {
+            let section = self.class.section(index);
+            let bytes = &bytes[section.start - start..section.end - start];
+            if sums.section(index, bytes) != trailer::section_sum(trailer, index) {
+                return Err(Miss::Corrupt { section: Some(index) });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The miss that a failed read is.
+pub fn miss(error: io::Error) -> Miss {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => Miss::Corrupt { section: None },
+        _ => Miss::Io(error),
+    }
+}
+
+/// A slot in its file.
+pub struct Slot<'a> {
+    pub expected: Expected<'a>,
     pub file: &'a dyn StorageFile,
     /// Where the slot starts in the file, in bytes.
     pub offset: u64,
-    pub key: &'a Key,
-    pub entry: &'a Entry,
 }
 
 impl Slot<'_> {
     /// Reads the whole payload into `buffer`, or leaves the buffer empty.
     pub fn read(&self, buffer: &mut Buffer) -> Result<(), Miss> {
-        let result = self.read_span(0..self.class.slot_bytes() as usize, 0..self.class.sections.len(), buffer);
+        let class = self.expected.class;
+        let result = self.read_span(0..class.slot_bytes() as usize, 0..class.sections.len(), buffer);
         match &result {
-            Ok(()) => buffer.resize(self.class.payload_bytes as usize),
+            Ok(()) => buffer.resize(class.payload_bytes as usize),
             Err(_) => buffer.clear(),
         }
         result
@@ -34,12 +74,13 @@ impl Slot<'_> {
 
     /// Reads some sections into `buffer`, or leaves the buffer empty.
     pub fn read_sections(&self, sections: Range<usize>, buffer: &mut Buffer) -> Result<(), Miss> {
-        if sections.is_empty() || sections.end > self.class.sections.len() {
+        let class = self.expected.class;
+        if sections.is_empty() || sections.end > class.sections.len() {
             buffer.clear();
             return Err(Miss::Absent);
         }
-        let start = self.class.section(sections.start).start;
-        let end = self.class.section(sections.end - 1).end;
+        let start = class.section(sections.start).start;
+        let end = class.section(sections.end - 1).end;
         let result = self.read_span(start..end.next_multiple_of(PAGE_BYTES), sections, buffer);
         match &result {
             Ok(()) => buffer.resize(end - start),
@@ -51,8 +92,9 @@ impl Slot<'_> {
     /// Reads `span`, which holds `sections` and starts where they start, and the pages with the trailer behind it, and
     /// checks all of them.
     fn read_span(&self, span: Range<usize>, sections: Range<usize>, buffer: &mut Buffer) -> Result<(), Miss> {
-        let slot_bytes = self.class.slot_bytes() as usize;
-        let trailer_offset = self.class.trailer_offset() as usize;
+        let class = self.expected.class;
+        let slot_bytes = class.slot_bytes() as usize;
+        let trailer_offset = class.trailer_offset() as usize;
         let trailer_page = trailer_offset - trailer_offset % PAGE_BYTES;
         // Where the trailer's pages adjoin the span or lie in it, one read brings both.
         let (span, tail) = match span.end >= trailer_page {
@@ -68,25 +110,10 @@ impl Slot<'_> {
             true => &head[trailer_offset - span.start..],
             false => &behind[trailer_offset - tail.start..],
         };
-        let trailer = &trailer[..trailer::len_bytes(self.class.sections.len())];
-        let mut sums = trailer::sums(self.class, self.key, self.entry.namespace_check.get());
-        if sums.trailer(trailer) != self.entry.trailer_sum.get() {
-            return Err(Miss::Corrupt { section: None });
-        }
-        for index in sections {
-            let Range { start, end } = self.class.section(index);
-            let bytes = &head[start - span.start..end - span.start];
-            if sums.section(index, bytes) != trailer::section_sum(trailer, index) {
-                return Err(Miss::Corrupt { section: Some(index) });
-            }
-        }
-        Ok(())
+        self.expected.check_sections(head, span.start, trailer, sections)
     }
 
     fn fill(&self, bytes: &mut [u8], within: usize) -> Result<(), Miss> {
-        read_exact(self.file, bytes, self.offset + within as u64, PAGE_BYTES).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => Miss::Corrupt { section: None },
-            _ => Miss::Io(error),
-        })
+        read_exact(self.file, bytes, self.offset + within as u64, PAGE_BYTES).map_err(miss)
     }
 }

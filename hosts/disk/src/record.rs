@@ -2,6 +2,8 @@
 
 use reprise_core::Digest;
 
+use crate::Buffer;
+
 /// The name of a record inside its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
@@ -11,6 +13,44 @@ pub struct Key {
     pub digest: Digest,
     /// The token position that the record belongs to.
     pub position: u64,
+}
+
+/// One read of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Get {
+    /// The record's group.
+    pub group: u8,
+    /// Where the record lies.
+    pub slot: u32,
+    /// The record's name.
+    pub key: Key,
+}
+
+/// One put of a batch.
+#[derive(Debug)]
+pub struct Put {
+    /// The record's group.
+    pub group: u8,
+    /// Where the record is to lie.
+    pub slot: u32,
+    /// The record's name.
+    pub key: Key,
+    /// The digest of the block before.
+    pub parent: Digest,
+    /// When the record was last used, in the caller's time.
+    pub last_use: u64,
+    /// The payload, at its start.
+    pub buffer: Buffer,
+}
+
+/// A put without its payload.
+#[derive(Clone, Copy)]
+pub(crate) struct Head {
+    pub group: u8,
+    pub slot: u32,
+    pub key: Key,
+    pub parent: Digest,
+    pub last_use: u64,
 }
 
 /// What the catalogue keeps about a namespace: enough to find its records again by model, revision or tenant, and

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::engine::IoEngine;
 use crate::storage::IoMode;
 
 /// What opening found, made, repaired and dropped.
@@ -11,6 +12,10 @@ pub struct OpenReport {
     pub created: bool,
     /// How payload travels.
     pub mode: IoMode,
+    /// The unit of memory, offset and length of payload on its way, in bytes.
+    pub alignment_bytes: usize,
+    /// What carries out batches.
+    pub engine: IoEngine,
     /// Namespaces in the catalogue.
     pub namespaces: usize,
     /// Bytes at the catalogue's end that were damaged and are cut off, with all namespaces behind the damage.
@@ -86,7 +91,7 @@ pub struct RemovedLayout {
 impl fmt::Display for OpenReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = if self.created { "new store" } else { "store" };
-        write!(f, "{state}, {} input/output, {} namespaces", self.mode, self.namespaces)?;
+        write!(f, "{state}, {} input/output by {}, {} namespaces", self.mode, self.engine, self.namespaces)?;
         for class in &self.classes {
             write!(f, "; {}: {} records", class.name, class.records)?;
             let dropped = &class.dropped;

@@ -127,6 +127,7 @@ impl Cache {
                         Durability::Relaxed => reprise_disk::Durability::Relaxed,
                         Durability::Strict => reprise_disk::Durability::Strict,
                     },
+                    io: config.io.options(),
                     ..Options::default()
                 };
                 let (store, report) = Store::open(directory, &classes(&shape), &options)
@@ -142,7 +143,7 @@ impl Cache {
         let threads = match vault.store {
             None => None,
             Some(_) => Some(Threads {
-                writer: Writer::start(Arc::clone(&vault), config.write_buffer_bytes)
+                writer: Writer::start(Arc::clone(&vault), config.write_buffer_bytes, config.io)
                     .map_err(|source| OpenError::Thread { thread: "writing", source })?,
                 reader: Reader::start().map_err(|source| OpenError::Thread { thread: "reading", source })?,
             }),
@@ -313,7 +314,7 @@ fn recover(store: &Store, report: &OpenReport, tree: &mut Tree, shape: &Shape) -
         dropped: report.dropped(),
         last_use,
         remarks: remarks(report),
-        io: store.mode().to_string(),
+        io: format!("{}; {}", store.mode(), store.engine()),
         direct: *store.mode() == IoMode::Direct,
     }
 }

@@ -3,12 +3,14 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use reprise_core::{
     model::{ModelSpec, PresetError, preset},
     plan::{Planner, Prices},
 };
+use reprise_disk::{EngineChoice, IoOptions};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -23,6 +25,70 @@ pub enum Durability {
     Relaxed,
     /// Before they become readable.
     Strict,
+}
+
+/// What carries records between memory and disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IoChoice {
+    /// io_uring past the page cache where kernel and file system grant both, else system calls.
+    #[default]
+    Automatic,
+    /// io_uring where the kernel grants it.
+    Ring,
+    /// System calls.
+    Blocking,
+}
+
+/// How records reach the disk. What was granted is in [`crate::Recovery::io`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Io {
+    /// What carries them.
+    pub engine: IoChoice,
+    /// Reads, and writes, that are with the device at once.
+    pub depth: usize,
+    /// Memory for records being read. One restore has at most half of it.
+    pub read_buffer_bytes: u64,
+    /// Milliseconds after which a read counts as a miss and a write as failed, whatever the device does; a restore has a millisecond
+    /// more for each [`SLOWEST_BYTES_PER_MS`] it reads.
+    pub patience_ms: u64,
+}
+
+/// A device that is slower than this is stuck: 64 MB a second.
+pub const SLOWEST_BYTES_PER_MS: u64 = 64_000;
+
+impl Default for Io {
+    fn default() -> Self {
+        let IoOptions { depth, buffer_bytes, patience, .. } = IoOptions::default();
+        Self {
+            engine: IoChoice::default(),
+            depth,
+            read_buffer_bytes: buffer_bytes,
+            patience_ms: patience.as_millis() as u64,
+        }
+    }
+}
+
+impl Io {
+    /// When a read of `bytes` that starts now is over, one way or the other.
+    pub(crate) fn deadline(&self, bytes: u64) -> Instant {
+        Instant::now() + Duration::from_millis(self.patience_ms.saturating_add(bytes / SLOWEST_BYTES_PER_MS))
+    }
+
+    pub(crate) fn options(&self) -> IoOptions {
+        IoOptions {
+            engine: match self.engine {
+                IoChoice::Automatic => EngineChoice::Automatic,
+                IoChoice::Ring => EngineChoice::Ring,
+                IoChoice::Blocking => EngineChoice::Blocking,
+            },
+            depth: self.depth,
+            buffer_bytes: self.read_buffer_bytes,
+            patience: Duration::from_millis(self.patience_ms),
+            ..IoOptions::default()
+        }
+    }
 }
 
 /// Everything a cache needs to know. [`Config::new`] gives defaults; [`Config::from_toml`] reads a file with these keys in
@@ -81,6 +147,9 @@ pub struct Config {
     /// Bound a policy's calls by executed instructions instead of time, so that a run can be repeated to the last integer.
     #[serde(default)]
     pub deterministic: bool,
+    /// How records reach the disk.
+    #[serde(default)]
+    pub io: Io,
     /// Memory for records on their way to the store.
     #[serde(default = "defaults::write_buffer_bytes")]
     pub write_buffer_bytes: u64,
@@ -178,6 +247,7 @@ impl Config {
             replay: defaults::replay(),
             strikes: defaults::strikes(),
             deterministic: false,
+            io: Io::default(),
             write_buffer_bytes: defaults::write_buffer_bytes(),
             lease_ticks: defaults::lease_ticks(),
             leased_ppm: defaults::leased_ppm(),

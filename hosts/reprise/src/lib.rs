@@ -65,7 +65,7 @@ mod writer;
 
 pub use cache::{Cache, Recovery};
 pub use choice::{PolicyChoice, PolicyChoiceError};
-pub use config::{Config, ConfigError, Durability};
+pub use config::{Config, ConfigError, Durability, Io, IoChoice, SLOWEST_BYTES_PER_MS};
 pub use counters::{Counters, GroupCounters};
 pub use describe::{check, describe};
 pub use error::{OpenError, RequestError};
@@ -81,7 +81,9 @@ pub use reprise_core::{
     policy::Kind as PolicyKind,
     prefix::Namespace,
 };
-pub use reprise_disk::{ReadOnly as StoreReader, StoreError, Usage as StoreUsage, VerifyReport};
+/// The store under the cache, for those that look after one.
+pub use reprise_disk as disk;
+pub use reprise_disk::{ReadOnly as StoreReader, StoreError, Usage as StoreUsage};
 pub use reprise_wasm::Description as PolicyDescription;
 pub use restore::{Restore, Restored};
 pub use sequence::{NamespaceHandle, Saved, Sequence};

@@ -133,6 +133,7 @@ impl PlanGuard {
             replay: self.inner.config.replay,
             planner: self.inner.config.planner,
             prices: self.inner.config.prices,
+            io: self.inner.config.io,
             _lease: self.lease.clone(),
         };
         Ok(Restore::start(&self.inner, request, sink))

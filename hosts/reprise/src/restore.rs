@@ -16,10 +16,11 @@ use reprise_core::{
     Digest,
     plan::{Candidate, Candidates, Planner, Prices},
 };
-use reprise_disk::{Buffer, Key};
+use reprise_disk::{Get, Got, Key};
 
 use crate::{
     cache::{Inner, Vault, lock},
+    config::Io,
     group::Group,
     plan::{LeaseGuard, Path, Plan, WriteFloor},
     record::{BlockSink, Record},
@@ -100,6 +101,7 @@ pub(crate) struct Request {
     pub replay: bool,
     pub planner: Planner,
     pub prices: Prices,
+    pub io: Io,
     /// Held until the restore is done.
     pub _lease: Option<Arc<LeaseGuard>>,
 }
@@ -192,34 +194,25 @@ struct Reading<'a, S> {
     vault: &'a Vault,
     request: &'a Request,
     sink: &'a mut S,
-    buffer: Buffer,
     loaded_bytes: [u64; Group::ALL.len()],
 }
 
 fn read<S: BlockSink>(vault: &Vault, request: &Request, progress: &AtomicU32, sink: &mut S) -> Restored {
     let plan = &request.plan;
     let block_tokens = vault.shape.block_tokens;
-    let mut reading = Reading { vault, request, sink, buffer: Buffer::default(), loaded_bytes: [0; Group::ALL.len()] };
-    let planned_blocks = plan.adopted_tokens / block_tokens;
-    let mut good_blocks = 0;
-    while good_blocks < planned_blocks && reading.block(good_blocks) {
-        good_blocks += 1;
-        progress.store(good_blocks, Ordering::Relaxed);
-    }
+    let mut reading = Reading { vault, request, sink, loaded_bytes: [0; Group::ALL.len()] };
     let mut taken = Candidate {
         computed_tokens: plan.computed_tokens,
         adopted_tokens: plan.adopted_tokens,
         replayed_tokens: plan.replayed_tokens,
     };
-    let mut shortened = false;
     let mut checkpoint = plan.loads_checkpoint;
-    loop {
-        let blocks = taken.adopted_tokens / block_tokens;
-        if good_blocks >= blocks && (!checkpoint || reading.checkpoint(blocks - 1)) {
-            break;
-        }
+    let mut shortened = false;
+    let (good_blocks, mut complete) = reading.planned(taken.adopted_tokens / block_tokens, checkpoint, progress);
+    while !complete {
         (taken, checkpoint) = reading.plan_again(good_blocks);
         shortened = true;
+        complete = !checkpoint || reading.checkpoint(taken.adopted_tokens / block_tokens - 1);
     }
     let Candidate { adopted_tokens, replayed_tokens, computed_tokens } = taken;
     if shortened {
@@ -243,78 +236,121 @@ fn correct_counters(vault: &Vault, plan: &Plan, taken: &Candidate) {
         counters.computed_tokens + u64::from(taken.computed_tokens) - u64::from(plan.computed_tokens);
 }
 
+/// A record to be read: what it is, and the slot it lies in.
+type Located = (Record, u32);
+
 impl<S: BlockSink> Reading<'_, S> {
     fn record(&self, group: Group, block: u32) -> Record {
         record(&self.request.digests, self.vault.shape.block_tokens, group, block)
     }
 
-    /// Reads one block and hands it over; notes it as unreadable if that fails.
-    fn block(&mut self, block: u32) -> bool {
-        let record = self.record(Group::History, block);
-        let id = lock(&self.vault.ledger).tree.find(&record.digest);
-        let Some(id) = id else { return false };
-        let read = self.load(id, &record);
-        if !read {
-            let mut ledger = lock(&self.vault.ledger);
-            // With its lease expired it may have gone meanwhile: then it is just not there.
-            if ledger.tree.find(&record.digest) == Some(id) {
-                ledger.set_unreadable(id);
+    /// Reads what was planned, all at once as far as the store's memory goes, and hands it over in order: `blocks` blocks, then the
+    /// checkpoint at their end. Returns how many blocks are good, and whether nothing is missing. What cannot be read is noted.
+    fn planned(&mut self, blocks: u32, checkpoint: bool, progress: &AtomicU32) -> (u32, bool) {
+        let mut records = self.blocks(blocks);
+        let located_blocks = records.len() as u32;
+        let mut missing = located_blocks < blocks;
+        if checkpoint && !missing {
+            let window = self.checkpoint_records(blocks - 1);
+            missing = window.is_empty();
+            records.extend(window);
+        }
+        let good = self.load(&records, |handed_over| {
+            progress.store(handed_over.min(located_blocks), Ordering::Relaxed);
+        });
+        (located_blocks.min(good as u32), !missing && good == records.len())
+    }
+
+    /// The leading blocks that are resident. With their lease expired, some may be gone.
+    fn blocks(&self, count: u32) -> Vec<Located> {
+        let ledger = lock(&self.vault.ledger);
+        let located = |block| {
+            let record = self.record(Group::History, block);
+            Some((record, ledger.tree.find(&record.digest)?))
+        };
+        (0..count).map_while(located).collect()
+    }
+
+    /// The records of the checkpoint that ends `block`; none if it is gone.
+    fn checkpoint_records(&self, block: u32) -> Vec<Located> {
+        let digest = self.request.digests[block as usize];
+        let ledger = lock(&self.vault.ledger);
+        let slot = ledger.tree.find(&digest).and_then(|id| ledger.tree.checkpoint_of(id));
+        drop(ledger);
+        let groups = self.vault.shape.checkpoint_groups();
+        groups.filter_map(|(group, _)| Some((self.record(group, block), slot?))).collect()
+    }
+
+    /// Reads the records of the checkpoint that ends `block` and hands them over.
+    fn checkpoint(&mut self, block: u32) -> bool {
+        let records = self.checkpoint_records(block);
+        !records.is_empty() && self.load(&records, |_| {}) == records.len()
+    }
+
+    /// Reads records side by side and hands them over in their order, up to the first that cannot be read, which is noted. Returns how many
+    /// were handed over; `progress` is told after each.
+    fn load(&mut self, records: &[Located], mut progress: impl FnMut(u32)) -> usize {
+        let vault = self.vault;
+        let store = vault.store.as_ref().expect("only a cache with a store reads");
+        let gets: Vec<Get> = records.iter().map(|(record, slot)| self.get(record, *slot)).collect();
+        let mut handed_over = 0;
+        // What was read before its turn.
+        let mut early: Vec<Option<Got>> = records.iter().map(|_| None).collect();
+        let bytes = records.iter().map(|(record, _)| vault.shape.record_bytes(record.group)).sum();
+        for (index, got) in store.get_batch(&gets, Some(self.request.io.deadline(bytes))) {
+            early[index] = Some(got);
+            while let Some(got) = early.get_mut(handed_over).and_then(Option::take) {
+                let (record, slot) = &records[handed_over];
+                match got {
+                    Ok(payload) => self.hand_over(record, *slot, &payload),
+                    Err(_) => {
+                        self.note_failure(record, *slot);
+                        return handed_over;
+                    }
+                }
+                handed_over += 1;
+                progress(handed_over as u32);
             }
         }
-        read
+        handed_over
     }
 
-    /// Reads the records of the checkpoint that ends `block`; drops it if that fails.
-    fn checkpoint(&mut self, block: u32) -> bool {
-        let digest = self.request.digests[block as usize];
-        let found = {
-            let ledger = lock(&self.vault.ledger);
-            ledger.tree.find(&digest).and_then(|id| Some((id, ledger.tree.checkpoint_of(id)?)))
-        };
-        let Some((id, slot)) = found else { return false };
-        let vault = self.vault;
-        let read = vault.shape.checkpoint_groups().all(|(group, _)| {
-            let record = self.record(group, block);
-            self.load(slot, &record)
-        });
-        if !read {
-            self.drop_checkpoint(id, slot);
-        }
-        read
-    }
-
-    fn drop_checkpoint(&self, id: u32, slot: u32) {
-        let mut ledger = lock(&self.vault.ledger);
-        if ledger.tree.checkpoint_of(id) == Some(slot) {
-            ledger.tree.drop_checkpoint(id);
-        }
-    }
-
-    fn load(&mut self, slot: u32, record: &Record) -> bool {
-        let store = self.vault.store.as_ref().expect("only a cache with a store reads");
+    fn get(&self, record: &Record, slot: u32) -> Get {
         let key = Key {
             namespace: self.request.namespace,
             digest: record.digest,
             position: u64::from(record.position_tokens),
         };
-        let payload_bytes = self.vault.shape.record_bytes(record.group);
-        let result = store.get(record.group.number(), slot, &key, &mut self.buffer);
+        Get { group: record.group.number(), slot, key }
+    }
+
+    fn hand_over(&mut self, record: &Record, slot: u32, payload: &[u8]) {
+        let payload_bytes = payload.len() as u64;
+        {
+            let mut ledger = lock(&self.vault.ledger);
+            let counters = ledger.counters.group_mut(record.group);
+            counters.loaded_records += 1;
+            counters.loaded_bytes += payload_bytes;
+        }
+        self.loaded_bytes[record.group as usize] += payload_bytes;
+        if let Some(store) = &self.vault.store {
+            store.touch(record.group.number(), slot, self.request.now);
+        }
+        self.sink.accept(record, payload);
+    }
+
+    /// A block that cannot be read is cut from plans until it is written again; a checkpoint goes. Neither if something else has come
+    /// into the slot meanwhile.
+    fn note_failure(&self, record: &Record, slot: u32) {
         let mut ledger = lock(&self.vault.ledger);
-        let counters = ledger.counters.group_mut(record.group);
-        match result {
-            Ok(()) => {
-                counters.loaded_records += 1;
-                counters.loaded_bytes += payload_bytes;
-                drop(ledger);
-                self.loaded_bytes[record.group as usize] += payload_bytes;
-                store.touch(record.group.number(), slot, self.request.now);
-                self.sink.accept(record, &self.buffer.bytes()[..payload_bytes as usize]);
-                true
+        ledger.counters.group_mut(record.group).failed_reads += 1;
+        let Some(id) = ledger.tree.find(&record.digest) else { return };
+        match record.group {
+            Group::History if id == slot => ledger.set_unreadable(id),
+            Group::Window | Group::Draft if ledger.tree.checkpoint_of(id) == Some(slot) => {
+                ledger.tree.drop_checkpoint(id);
             }
-            Err(_) => {
-                counters.failed_reads += 1;
-                false
-            }
+            _ => {}
         }
     }
 

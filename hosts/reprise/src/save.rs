@@ -203,6 +203,7 @@ fn write(sequence: &Sequence, record: &Record, buffer: reprise_disk::Buffer, now
         now,
         unpin: None,
         completes_checkpoint: false,
+        payload_bytes: buffer.len() as u64,
         buffer,
     }
 }

@@ -1,4 +1,4 @@
-//! Writing behind the engine's back: one thread, in order, with bounded memory.
+//! Writing behind the engine's back: one thread, several records side by side, with bounded memory.
 
 use std::{
     io,
@@ -12,15 +12,19 @@ use std::{
 };
 
 use reprise_core::Digest;
-use reprise_disk::{Buffer, Key, StoreError};
+use reprise_disk::{Buffer, Key, Put, PutOutcome, StoreError};
 
 use crate::{
     cache::{Vault, lock},
+    config::Io,
     group::Group,
 };
 
 /// How long admission stays off after the disk was full or failed, before the next record is tried.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Records that are written side by side at most.
+const BATCH_RECORDS: usize = 16;
 
 /// One record on its way to the store.
 pub(crate) struct Write {
@@ -36,6 +40,8 @@ pub(crate) struct Write {
     /// Whether this is the last record of a checkpoint, which becomes readable with it and is no longer held.
     pub completes_checkpoint: bool,
     pub buffer: Buffer,
+    /// What the buffer counts for.
+    pub payload_bytes: u64,
 }
 
 /// Memory for records in flight: at most a number of bytes, or one record. At most half of it holds windows that wait for a save,
@@ -51,6 +57,7 @@ struct Shared {
     vault: Arc<Vault>,
     memory: Mutex<Memory>,
     limit_bytes: u64,
+    options: Io,
     freed: Condvar,
     outstanding: Mutex<u64>,
     done: Condvar,
@@ -110,11 +117,12 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub fn start(vault: Arc<Vault>, limit_bytes: u64) -> io::Result<Self> {
+    pub fn start(vault: Arc<Vault>, limit_bytes: u64, options: Io) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             vault,
             memory: Mutex::default(),
             limit_bytes,
+            options,
             freed: Condvar::new(),
             outstanding: Mutex::new(0),
             done: Condvar::new(),
@@ -124,8 +132,8 @@ impl Writer {
         let thread = thread::Builder::new().name("reprise-write".to_owned()).spawn({
             let shared = Arc::clone(&shared);
             move || {
-                for write in writes {
-                    shared.write(write);
+                while let Ok(first) = writes.recv() {
+                    shared.write(first, &writes);
                 }
             }
         })?;
@@ -151,7 +159,7 @@ impl Writer {
 
     /// Gives a buffer back that was not written.
     pub fn give_back(&self, buffer: Buffer) {
-        self.shared.give_back(buffer);
+        self.shared.give_back(buffer.len() as u64, Some(buffer));
     }
 
     /// Takes a share of the memory for windows that wait for a save. `false`: there is none left.
@@ -176,7 +184,7 @@ impl Writer {
         if let Err(mpsc::SendError(write)) = queue.send(write) {
             // The thread is gone (it panicked): the record counts as failed.
             self.shared.finish(&write, false);
-            self.shared.give_back(write.buffer);
+            self.shared.give_back(write.payload_bytes, Some(write.buffer));
         }
     }
 
@@ -224,13 +232,31 @@ impl Drop for Writer {
 }
 
 impl Shared {
-    fn write(&self, mut write: Write) {
+    /// Writes what is queued side by side, up to [`BATCH_RECORDS`], and enters the ends into the books in the order of the queue: what pins a
+    /// path is let go last.
+    fn write(&self, first: Write, queue: &mpsc::Receiver<Write>) {
+        let mut writes: Vec<Write> = std::iter::once(first).chain(queue.try_iter().take(BATCH_RECORDS - 1)).collect();
         let store = self.vault.store.as_ref().expect("a writer has a store");
-        let Write { group, slot, ref key, parent, now, .. } = write;
-        let result = store.put(group.number(), slot, key, parent, now, &mut write.buffer);
-        self.admission.report(&result);
-        self.finish(&write, result.is_ok());
-        self.give_back(write.buffer);
+        let put = |write: &mut Write| Put {
+            group: write.group.number(),
+            slot: write.slot,
+            key: write.key,
+            parent: write.parent,
+            last_use: write.now,
+            buffer: std::mem::take(&mut write.buffer),
+        };
+        let puts = writes.iter_mut().map(put).collect();
+        let mut ends: Vec<Option<PutOutcome>> = writes.iter().map(|_| None).collect();
+        let bytes = writes.iter().map(|write| write.payload_bytes).sum();
+        for (index, end) in store.put_batch(puts, Some(self.options.deadline(bytes))) {
+            ends[index] = Some(end);
+        }
+        for (write, end) in writes.into_iter().zip(ends) {
+            let PutOutcome { result, buffer } = end.expect("every put of a batch has an outcome");
+            self.admission.report(&result);
+            self.finish(&write, result.is_ok());
+            self.give_back(write.payload_bytes, buffer);
+        }
     }
 
     /// Enters the end of a write into the books.
@@ -263,10 +289,11 @@ impl Shared {
         self.done.notify_all();
     }
 
-    fn give_back(&self, buffer: Buffer) {
+    /// `None`: the kernel still has the buffer, past its deadline; another takes its place.
+    fn give_back(&self, payload_bytes: u64, buffer: Option<Buffer>) {
         let mut memory = lock(&self.memory);
-        memory.in_use_bytes -= buffer.len() as u64;
-        memory.spare.push(buffer);
+        memory.in_use_bytes -= payload_bytes;
+        memory.spare.extend(buffer);
         drop(memory);
         self.freed.notify_all();
     }

@@ -1,19 +1,23 @@
 //! The command line.
 
+mod bench;
 mod model;
 mod plan;
 mod replay;
 mod setup;
+mod store;
 
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use reprise::{Planner, PolicyChoice};
 
+pub use bench::{BenchCommand, DiskBench};
 pub use model::ModelCommand;
 pub use plan::{Plan, StoreOptions};
 pub use replay::Replay;
 pub use setup::{CacheOptions, PolicyOptions, PriceOptions, TraceOptions};
+pub use store::{FilterOptions, Room, StoreCommand};
 
 /// KV prefix cache for models whose cache is of several types: see on your own trace what it keeps, spares and costs.
 #[derive(Debug, Parser)]
@@ -49,9 +53,12 @@ pub enum Command {
     /// Work with traces
     #[command(subcommand)]
     Trace(TraceCommand),
-    /// Look at a store
-    #[command(subcommand)]
+    /// Look at a store, and take records out of it or from one to another
+    #[command(subcommand, long_about = store::HELP)]
     Store(StoreCommand),
+    /// Measure what the store costs on this machine
+    #[command(subcommand)]
+    Bench(BenchCommand),
     /// Say what a policy is and which settings it takes
     #[command(subcommand)]
     Policy(PolicyCommand),
@@ -110,22 +117,6 @@ start on, within a session; leave `session` out to let all of them share. What t
 came, how long they were, and which prefixes were equal.
 
 A trace with other than 512 tokens per id is replayed with --trace-block.";
-
-/// Look at a store.
-#[derive(Debug, Subcommand)]
-pub enum StoreCommand {
-    /// Read every record and check it; changes nothing, and works while a cache has the store open
-    #[command(
-        after_help = "Exit status: 0 every record is good; 1 records are damaged, they are misses; 2 there is no store."
-    )]
-    Verify {
-        /// Directory of the store
-        directory: PathBuf,
-        /// Print the result as one JSON object
-        #[arg(long)]
-        json: bool,
-    },
-}
 
 /// Say what policies are.
 #[derive(Debug, Subcommand)]

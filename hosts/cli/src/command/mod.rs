@@ -1,5 +1,6 @@
 //! The commands: each takes its arguments and says how it ended.
 
+mod bench;
 mod model;
 mod plan;
 mod policy;
@@ -59,6 +60,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Model(command) => model::run(command),
         Command::Trace(command) => trace::run(command),
         Command::Store(command) => store::run(command),
+        Command::Bench(command) => bench::run(command),
         Command::Policy(command) => policy::run(command),
     };
     match result {

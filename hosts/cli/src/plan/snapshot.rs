@@ -1,7 +1,6 @@
 //! What a store holds at a moment, as a cache of its own: the store itself is only read, and may be in use.
 
 use std::{
-    fs::{self, File},
     io,
     path::{Path, PathBuf},
 };
@@ -14,8 +13,6 @@ use reprise_core::{
 use tempfile::TempDir;
 use thiserror::Error;
 
-/// The files of a store that are copied, as its format names them, besides the tables.
-const COPIED: [&str; 2] = ["superblock", "catalogue"];
 /// Most namespaces that an error names.
 const NAMESPACES_NAMED: usize = 8;
 
@@ -103,7 +100,7 @@ impl Snapshot {
             .map_err(|source| SnapshotError::Store { directory: directory.to_owned(), source })?;
         find_namespace(directory, &reader, namespace)?;
         fit_quotas(directory, &reader, &mut config)?;
-        let copy = copy(directory).map_err(|source| SnapshotError::Copy { directory: directory.to_owned(), source })?;
+        let copy = copy(&reader).map_err(|source| SnapshotError::Copy { directory: directory.to_owned(), source })?;
         config.store = Some(copy.path().to_owned());
         let cache = Cache::open(config).map_err(SnapshotError::Open)?;
         let namespace = cache.namespace(namespace)?;
@@ -186,17 +183,8 @@ fn misfit(directory: &Path, reader: &StoreReader, config: &Config, group: &Group
     }
 }
 
-fn copy(directory: &Path) -> io::Result<TempDir> {
+fn copy(reader: &StoreReader) -> io::Result<TempDir> {
     let copy = tempfile::Builder::new().prefix("reprise-").tempdir()?;
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let target = copy.path().join(&name);
-        if name.ends_with(".chunk") {
-            File::create(target)?.set_len(entry.metadata()?.len())?;
-        } else if name.ends_with(".table") || COPIED.contains(&name.as_str()) {
-            fs::copy(entry.path(), target)?;
-        }
-    }
+    reader.mirror(copy.path())?;
     Ok(copy)
 }

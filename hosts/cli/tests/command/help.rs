@@ -7,12 +7,16 @@ use crate::shell::Shell;
 #[test]
 fn no_command_is_without_help_and_exit_status() {
     let shell = Shell::new();
-    for command in ["", "replay", "plan", "model show", "model list", "trace make", "store verify", "policy describe"] {
+    let commands = "|replay|plan|model show|model list|trace make|store info|store ls|store verify|store evict|store purge|store export|\
+                    store import|policy describe";
+    for command in commands.split('|') {
         let run = shell.run(&format!("{command} --help")).exits(0);
         assert!(run.out.contains("Usage: reprise") && run.out.contains("Exit status: 0 "), "{run}");
         assert!(run.out.lines().all(|line| line.chars().count() <= 120), "{run}");
     }
-    for (command, says) in [("replay", "Without TRACE, a sample"), ("plan", "The store is only read")] {
+    for (command, says) in
+        [("replay", "Without TRACE, a sample"), ("plan", "The store is only read"), ("store", "They can")]
+    {
         assert!(shell.run(&format!("{command} --help")).exits(0).out.contains(says), "{command}");
     }
     for command in ["model", "trace", "store", "policy"] {
@@ -35,6 +39,9 @@ fn a_closed_pipe_is_not_a_panic() {
         "replay --dry-run --json",
         "store verify st",
         "store verify st --json",
+        "store info st",
+        "store ls st",
+        "store export st -",
         "policy describe lru",
         "plan --request 3",
         "model show v4-pro",

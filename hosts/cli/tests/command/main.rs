@@ -1,6 +1,7 @@
 //! The command as a shell sees it: exit status, what it prints, what it leaves on disk.
 
 mod agreement;
+mod bench;
 mod footprint;
 mod full_disk;
 mod help;
@@ -12,4 +13,5 @@ mod planned;
 mod rejected;
 mod shell;
 mod stores;
+mod stores_tools;
 mod traces;

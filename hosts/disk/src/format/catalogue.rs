@@ -13,6 +13,8 @@ const MAGIC: [u8; 8] = *b"REPRCAT\0";
 const RECORD_MAGIC: u32 = u32::from_le_bytes(*b"NSPC");
 /// The longest text of a record, in bytes.
 const MAX_TEXT_BYTES: usize = u16::MAX as usize;
+/// The longest record, in bytes.
+pub const MAX_RECORD_BYTES: usize = size_of::<Head>() + 4 * MAX_TEXT_BYTES + 8;
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
@@ -84,6 +86,13 @@ pub fn decode(file: &[u8]) -> Result<(Vec<NamespaceRecord>, usize), HeaderFault>
         end += len_bytes;
     }
     Ok((namespaces, end))
+}
+
+/// One record with its index, if `bytes` begin with one that is sound.
+pub fn decode_one(bytes: &[u8]) -> Option<(u16, NamespaceRecord)> {
+    let (head, _) = Head::ref_from_prefix(bytes).ok()?;
+    let index = head.index.get();
+    decode_record(bytes, index).map(|(namespace, _)| (index, namespace))
 }
 
 fn decode_record(bytes: &[u8], index: u16) -> Option<(NamespaceRecord, usize)> {

@@ -59,6 +59,13 @@ pub fn seal(magic: [u8; 8], body: &[u8]) -> Box<[u8; PAGE_BYTES]> {
     page
 }
 
+/// What the preamble of a sound header page says: the version, and the required and the optional features.
+pub fn preamble(page: &[u8], magic: [u8; 8]) -> Option<(u32, u64, u64)> {
+    let (preamble, _) = Preamble::ref_from_prefix(page).ok()?;
+    let sound = !matches!(open(page, magic), Err(HeaderFault::Garbled));
+    sound.then(|| (preamble.version.get(), preamble.required.get(), preamble.optional.get()))
+}
+
 /// The body of a header page, if `page` is one of this kind and this build can read it.
 pub fn open(page: &[u8], magic: [u8; 8]) -> Result<&[u8], HeaderFault> {
     if page.len() < PAGE_BYTES {

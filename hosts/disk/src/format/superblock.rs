@@ -32,6 +32,11 @@ pub fn decode(bytes: &[u8]) -> Result<Superblock, HeaderFault> {
     }
 }
 
+/// What the first sound copy says of its format: the version, and the required and the optional features.
+pub fn format(bytes: &[u8]) -> Option<(u32, u64, u64)> {
+    (0..2).find_map(|index| page::preamble(bytes.get(index * PAGE_BYTES..)?, MAGIC))
+}
+
 /// Whether a crash while a superblock was written for the first time can have left these bytes.
 pub fn may_be_torn(bytes: &[u8]) -> bool {
     bytes.len() <= LEN_BYTES && bytes.iter().zip(encode()).all(|(found, whole)| *found == 0 || *found == whole)

@@ -2,6 +2,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -10,7 +11,7 @@ use rustix::fs::{FallocateFlags, OFlags, fallocate, statfs};
 use rustix::io::Errno;
 
 use super::write_all;
-use super::{Access, Content, FileSize, IoMode, LockGuard, LockRefusal, Storage, StorageFile, lock, read_exact};
+use super::{Access, Content, FileSize, IoMode, LockGuard, LockRefusal, Owner, Storage, StorageFile, lock, read_exact};
 use crate::Buffer;
 use crate::format::{PAGE_BYTES, names};
 
@@ -51,14 +52,39 @@ impl Directory {
             .open(self.path.join(name))
     }
 
+    /// The name of the file system if it is memory.
+    fn memory_file_system(&self) -> Option<&'static str> {
+        let kind = statfs(&self.path).ok()?.f_type as u64;
+        MEMORY_FILE_SYSTEMS.iter().find(|(memory, _)| *memory == kind).map(|(_, name)| *name)
+    }
+
+    /// How payload would travel if the store was opened for writing, found out by reading a page of the superblock: nothing is
+    /// made or changed.
+    pub(crate) fn outlook(&self) -> IoMode {
+        if let Some(name) = self.memory_file_system() {
+            return IoMode::Buffered { why: format!("{name} is memory") };
+        }
+        let attempt = || {
+            let file = RealFile(self.open_file(names::SUPERBLOCK, Access::Read, OFlags::DIRECT)?);
+            read_exact(&file, Buffer::zeroed(PAGE_BYTES).bytes_mut(), 0, PAGE_BYTES)
+        };
+        match attempt() {
+            Ok(()) => IoMode::Direct,
+            Err(error) => IoMode::Buffered { why: format!("direct I/O does not work here: {error}") },
+        }
+    }
+
+    /// Who has the store open for writing.
+    pub(crate) fn owner(&self) -> Owner {
+        lock::owner(&self.path.join(names::LOCK))
+    }
+
     /// Why direct I/O does not work here, or `None` if it does: a page is written and read back.
     fn direct_fault(&self) -> Option<String> {
         if !self.want_direct {
             return Some("direct I/O was not asked for".to_owned());
         }
-        if let Ok(status) = statfs(&self.path)
-            && let Some((_, name)) = MEMORY_FILE_SYSTEMS.iter().find(|(kind, _)| *kind == status.f_type as u64)
-        {
+        if let Some(name) = self.memory_file_system() {
             return Some(format!("{name} is memory"));
         }
         let attempt = || {
@@ -152,7 +178,18 @@ impl StorageFile for RealFile {
         self.0.set_len(len_bytes)
     }
 
+    fn punch(&self, offset: u64, len_bytes: u64) -> io::Result<()> {
+        match fallocate(&self.0, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len_bytes) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Err(io::ErrorKind::Unsupported.into()),
+            result => result.map_err(io::Error::from),
+        }
+    }
+
     fn sync(&self) -> io::Result<()> {
         self.0.sync_data()
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.as_fd())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -40,6 +40,47 @@ pub fn take(path: &Path) -> Result<Box<dyn LockGuard>, LockRefusal> {
     // On a full disk the lock holds all the same; only its text is missing.
     let _ = write(&mut file);
     Ok(Box::new(LockFile { _file: file }))
+}
+
+/// Who has a store open for writing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// Nobody, as far as can be told without touching the lock: who is in another process namespace is not seen.
+    Nobody,
+    /// Somebody.
+    Process {
+        /// What it wrote about itself.
+        owner: String,
+    },
+    /// The system does not list its locks.
+    Unknown {
+        /// Why not.
+        why: String,
+    },
+}
+
+/// Who has the lock on the file at `path`, by the kernel's list: trying to take it would be in the way of one who wants it.
+pub fn owner(path: &Path) -> Owner {
+    let Ok(metadata) = fs::metadata(path) else { return Owner::Nobody };
+    let locks = match fs::read_to_string("/proc/locks") {
+        Ok(locks) => locks,
+        Err(error) => return Owner::Unknown { why: format!("/proc/locks cannot be read: {error}") },
+    };
+    let text = fs::read_to_string(path).unwrap_or_default();
+    match locks.lines().any(|line| is_lock_of(line, metadata.ino(), text.trim_end())) {
+        false => Owner::Nobody,
+        true if text.trim_end().is_empty() => Owner::Process { owner: "another process".to_owned() },
+        true => Owner::Process { owner: text.trim_end().to_owned() },
+    }
+}
+
+/// Whether a line of `/proc/locks` (`1: FLOCK ADVISORY WRITE 4711 fe:00:1234 0 EOF`) is a lock on the file with this inode,
+/// held by the process that `text` in the file names. The device does not help: some file systems number it in two ways.
+fn is_lock_of(line: &str, inode: u64, text: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [_, "FLOCK", _, "WRITE", process, file, ..] = words[..] else { return false };
+    file.rsplit(':').next().and_then(|number| number.parse().ok()) == Some(inode)
+        && (text.is_empty() || text.starts_with(&format!("process {process} ")))
 }
 
 fn host() -> String {

@@ -4,10 +4,12 @@ mod directory;
 mod exact;
 mod lock;
 
+use std::os::fd::BorrowedFd;
 use std::{fmt, io};
 
 pub use directory::Directory;
-pub(crate) use exact::{read_exact, read_up_to, write_all};
+pub(crate) use exact::{Progress, read_exact, read_up_to, whole_read, whole_write, write_all};
+pub use lock::Owner;
 
 /// How payloads are read and written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,6 +117,18 @@ pub trait StorageFile: Send + Sync {
     /// Cuts the file.
     fn truncate(&self, len_bytes: u64) -> io::Result<()>;
 
+    /// Gives the space of a range back: it reads as zeros from then on, and the file is as long as before.
+    /// [`io::ErrorKind::Unsupported`] where that cannot be done.
+    fn punch(&self, _offset: u64, _len_bytes: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Makes what was written durable, as far as it is needed to read it back.
     fn sync(&self) -> io::Result<()>;
+
+    /// The file as the operating system knows it, if it is one: what io_uring needs. Without it, transfers go through
+    /// [`read_at`](Self::read_at) and [`write_at`](Self::write_at).
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }

@@ -1,15 +1,15 @@
 //! The namespaces of an open store, and the file that keeps them.
 
 use std::io;
-use std::sync::atomic::Ordering;
-use std::sync::{Mutex, RwLock};
 
-use super::Store;
+use super::{Core, Store};
 use crate::error::StoreError;
 use crate::format::{catalogue as format, names};
 use crate::locks::{lock, read, write};
 use crate::record::NamespaceRecord;
 use crate::storage::{Access, Content, Storage, StorageFile, read_up_to, write_all};
+use crate::sync::atomic::Ordering;
+use crate::sync::{Mutex, RwLock};
 
 /// The catalogue of an open store.
 pub struct Catalogue {
@@ -98,6 +98,22 @@ impl Store {
     ///
     /// As for [`put`](Store::put), and if there are 65,535 namespaces or a text is longer than 65,535 bytes.
     pub fn namespace(&self, namespace: &NamespaceRecord) -> Result<u16, StoreError> {
+        self.core.namespace(namespace)
+    }
+
+    /// All namespaces with their indices.
+    pub fn namespaces(&self) -> Vec<(u16, NamespaceRecord)> {
+        read(&self.core.catalogue.namespaces)
+            .iter()
+            .cloned()
+            .enumerate()
+            .map(|(index, record)| (index as u16, record))
+            .collect()
+    }
+}
+
+impl Core {
+    fn namespace(&self, namespace: &NamespaceRecord) -> Result<u16, StoreError> {
         let known = |list: &[NamespaceRecord]| list.iter().position(|record| record == namespace);
         if let Some(index) = known(&read(&self.catalogue.namespaces)) {
             return Ok(index as u16);
@@ -140,15 +156,5 @@ impl Store {
         }
         write_all(&**file, record, tail.end, 1)?;
         Ok(tail.end + record.len() as u64)
-    }
-
-    /// All namespaces with their indices.
-    pub fn namespaces(&self) -> Vec<(u16, NamespaceRecord)> {
-        read(&self.catalogue.namespaces)
-            .iter()
-            .cloned()
-            .enumerate()
-            .map(|(index, record)| (index as u16, record))
-            .collect()
     }
 }

@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
 
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -13,6 +11,8 @@ use crate::format::table::{self, ENTRY_BYTES, Entry};
 use crate::locks::{lock, read, write};
 use crate::record::Recovered;
 use crate::storage::{Access, Content, Storage, StorageFile, read_up_to, write_all};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex, RwLock};
 
 /// One class of an open store.
 pub struct Class {
@@ -30,6 +30,8 @@ pub struct Class {
     /// cannot take the mark and miss the bytes.
     pub dirty_chunks: Mutex<BTreeSet<u32>>,
     pub table_dirty: AtomicBool,
+    /// Slots that are being put into.
+    pub writing: Mutex<BTreeSet<u32>>,
     /// Last uses to be written, by slot.
     pub touches: Mutex<BTreeMap<u32, u64>>,
 }
@@ -53,6 +55,7 @@ impl Class {
             growth: Mutex::new(()),
             dirty_chunks: Mutex::default(),
             table_dirty: AtomicBool::new(false),
+            writing: Mutex::default(),
             touches: Mutex::default(),
         }
     }

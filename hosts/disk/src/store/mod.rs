@@ -1,7 +1,9 @@
 //! The open store: its parts, its options, and what does not touch a record.
 
+mod batch;
 mod catalogue;
 mod class;
+mod limits;
 mod open;
 mod read;
 mod scan;
@@ -9,22 +11,28 @@ mod survey;
 mod write;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crate::chunks::ChunkFiles;
 use crate::class::GroupClass;
+use crate::desk::Desk;
+use crate::engine::{EngineChoice, IoEngine};
 use crate::error::StoreError;
 use crate::format::names;
 use crate::locks::lock;
 use crate::record::Recovered;
 use crate::report::{ClassUsage, OpenReport, Usage};
 use crate::storage::{Directory, IoMode, LockGuard, Storage};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex};
 use class::Class;
 
 pub(crate) use catalogue::load as load_catalogue;
-pub(crate) use scan::{Batches, entries};
+pub(crate) use open::{open_locked, take_lock};
+pub(crate) use read::Located;
+pub(crate) use scan::{Batches, entries, recovered};
 pub(crate) use survey::{Identity, Survey, identify};
+pub(crate) use write::{Place, Prepared};
 
 /// When a put is on the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,13 +55,51 @@ pub struct Options {
     pub chunk_bytes: u64,
     /// Whether to read and write payload past the page cache, where that works.
     pub direct: bool,
-    /// The most chunk files that are kept open, besides one table a class, the catalogue and the lock.
+    /// The most chunk files that are kept open, besides one table a class, the catalogue and the lock. Fewer are kept if
+    /// the process may not open so many; the report says so.
     pub open_files: usize,
+    /// How batches are carried out.
+    pub io: IoOptions,
+}
+
+/// How batches are carried out, and what that may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IoOptions {
+    /// What carries them out.
+    pub engine: EngineChoice,
+    /// The most reads that are with the device at once, and the most puts, each at least 1. Fewer reads are if
+    /// `buffer_bytes` has no room for more.
+    pub depth: usize,
+    /// Memory for reads in flight and what they brought until it is dropped, in bytes: an equal part for each class, but
+    /// room for one record at least. One batch has at most half of it. Puts bring their own.
+    pub buffer_bytes: u64,
+    /// Threads that check and prepare records, at least 1; without io_uring they read and write as well.
+    pub threads: usize,
+    /// How long a read or a put of a batch may take if the batch has no deadline of its own.
+    pub patience: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { durability: Durability::Relaxed, chunk_bytes: 256 << 20, direct: true, open_files: 32 }
+        Self {
+            durability: Durability::Relaxed,
+            chunk_bytes: 256 << 20,
+            direct: true,
+            open_files: 32,
+            io: IoOptions::default(),
+        }
+    }
+}
+
+impl Default for IoOptions {
+    fn default() -> Self {
+        Self {
+            engine: EngineChoice::Automatic,
+            depth: 32,
+            buffer_bytes: 64 << 20,
+            threads: 4,
+            patience: Duration::from_secs(10),
+        }
     }
 }
 
@@ -63,8 +109,16 @@ impl Default for Options {
 /// into the same slot, frees or reads it; if it breaks the promise, a record is lost and a read misses, but no read
 /// brings wrong bytes.
 ///
-/// Dropping a store syncs it.
+/// Dropping a store lets the puts of batches end, cancels the reads that have not begun, and syncs the store.
 pub struct Store {
+    core: Arc<Core>,
+    desk: Arc<Desk>,
+    engine: IoEngine,
+    patience: Duration,
+}
+
+/// What the store's threads share: everything but the threads themselves.
+pub(crate) struct Core {
     storage: Arc<dyn Storage>,
     durability: Durability,
     mode: IoMode,
@@ -114,19 +168,26 @@ impl Store {
     /// The records found at open in the group's slots, in the order of slots. They are given away: a second call brings
     /// none.
     pub fn take_records(&self, group: u8) -> Vec<Recovered> {
-        self.class_index(group)
-            .map_or_else(Vec::new, |index| std::mem::take(&mut *lock(&self.classes[index].recovered)))
+        self.core
+            .class_index(group)
+            .map_or_else(Vec::new, |index| std::mem::take(&mut *lock(&self.core.classes[index].recovered)))
     }
 
     /// How payload travels.
     pub fn mode(&self) -> &IoMode {
-        &self.mode
+        &self.core.mode
+    }
+
+    /// What carries out batches.
+    pub fn engine(&self) -> &IoEngine {
+        &self.engine
     }
 
     /// What the store takes of the device now. Looks at every file by name; one that cannot be looked at counts as
     /// nothing.
     pub fn usage(&self) -> Usage {
-        let allocated = |name: &str| self.storage.size(name).map_or(0, |size| size.allocated_bytes);
+        let core = &self.core;
+        let allocated = |name: &str| core.storage.size(name).map_or(0, |size| size.allocated_bytes);
         let class_usage = |class: &Class| ClassUsage {
             group: class.spec.group,
             name: class.spec.name.clone(),
@@ -135,15 +196,27 @@ impl Store {
             overhead_bytes: u64::from(class.spec.slots) * class.spec.overhead_bytes(),
         };
         Usage {
-            mode: self.mode.clone(),
-            classes: self.classes.iter().map(class_usage).collect(),
-            table_bytes: self.classes.iter().map(|class| allocated(&class.table_name())).sum(),
+            mode: core.mode.clone(),
+            classes: core.classes.iter().map(class_usage).collect(),
+            table_bytes: core.classes.iter().map(|class| allocated(&class.table_name())).sum(),
             catalogue_bytes: allocated(names::CATALOGUE) + allocated(names::SUPERBLOCK),
         }
     }
+}
 
+impl Core {
     fn class_index(&self, group: u8) -> Option<usize> {
         self.classes.iter().position(|class| class.spec.group == group)
+    }
+
+    /// The layouts of the classes, in order.
+    pub fn specs(&self) -> impl Iterator<Item = &GroupClass> {
+        self.classes.iter().map(|class| &class.spec)
+    }
+
+    /// The layout of a class.
+    pub fn spec(&self, class_index: usize) -> &GroupClass {
+        &self.classes[class_index].spec
     }
 
     /// The class of a group, if it has this slot.
@@ -178,13 +251,20 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // Nobody is left to hear of an error; what it costs is records, and they are missed.
-        let _ = self.sync();
+        // A device that holds operations beyond all patience would hold a sync as well.
+        if self.desk.close(self.patience) {
+            // Nobody is left to hear of an error; what it costs is records, and they are missed.
+            let _ = self.sync();
+        }
     }
 }
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Store").field("mode", &self.mode).field("classes", &self.classes.len()).finish_non_exhaustive()
+        f.debug_struct("Store")
+            .field("mode", &self.core.mode)
+            .field("engine", &self.engine)
+            .field("classes", &self.core.classes.len())
+            .finish_non_exhaustive()
     }
 }

@@ -1,21 +1,24 @@
 //! Opening: make the directory a store if it is none, drop what is damaged or no longer wanted, and say so.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex};
 
 use super::catalogue::{self, Catalogue};
 use super::class::Class;
+use super::limits::Limits;
 use super::scan::{Scan, Scanned, count_records};
 use super::survey::{Identity, Survey, identify};
-use super::{Options, Store};
+use super::{Core, IoOptions, Options, Store};
 use crate::chunks::ChunkFiles;
 use crate::class::{Geometry, GroupClass};
+use crate::desk::Desk;
+use crate::engine::Ground;
 use crate::error::StoreError;
-use crate::format::{names, superblock, table};
+use crate::format::{PAGE_BYTES, names, superblock, table};
 use crate::record::NamespaceRecord;
 use crate::report::{ClassReport, OpenReport, RemovedLayout};
-use crate::storage::{Access, Content, LockRefusal, Storage, StorageFile, write_all};
+use crate::storage::{Access, Content, IoMode, LockGuard, LockRefusal, Storage, StorageFile, write_all};
+use crate::sync::atomic::{AtomicBool, AtomicU64};
+use crate::sync::{Arc, Mutex};
 
 /// Opens a store; see [`Store::open`].
 pub fn open(
@@ -24,14 +27,33 @@ pub fn open(
     options: &Options,
 ) -> Result<(Store, OpenReport), StoreError> {
     check_classes(classes)?;
-    let list = || storage.list().map_err(|error| StoreError::io("listing the directory", error));
+    let lock = take_lock(&*storage)?;
+    open_locked(storage, lock, classes, options)
+}
+
+/// Locks a directory that is a store, or can become one.
+pub fn take_lock(storage: &dyn Storage) -> Result<Box<dyn LockGuard>, StoreError> {
     // Before the lock, as taking it makes a file, which a foreign directory must be spared; and again under it.
-    identify(&*storage, &list()?)?;
-    let lock = storage.lock().map_err(|refusal| match refusal {
+    identify(storage, &list(storage)?)?;
+    storage.lock().map_err(|refusal| match refusal {
         LockRefusal::Held { owner } => StoreError::Locked { owner },
         LockRefusal::Io(error) => StoreError::io("locking the directory", error),
-    })?;
-    let names = list()?;
+    })
+}
+
+fn list(storage: &dyn Storage) -> Result<Vec<String>, StoreError> {
+    storage.list().map_err(|error| StoreError::io("listing the directory", error))
+}
+
+/// Opens a store whose lock was taken.
+pub fn open_locked(
+    storage: Arc<dyn Storage>,
+    lock: Box<dyn LockGuard>,
+    classes: &[GroupClass],
+    options: &Options,
+) -> Result<(Store, OpenReport), StoreError> {
+    check_classes(classes)?;
+    let names = list(&*storage)?;
     let identity = identify(&*storage, &names)?;
     let survey = Survey::new(&*storage, &names)?;
     let mut notes = Vec::new();
@@ -49,31 +71,29 @@ pub fn open(
         }
         Identity::Store { damaged_superblock: false } => {}
     }
+    let mode = storage.probe();
+    let limits = Limits::fit(options, classes.len());
+    notes.extend(limits.note.clone());
     let mut opening = Opening {
         storage: &*storage,
         survey: &survey,
         options,
-        report: OpenReport {
-            created: identity == Identity::Empty,
-            mode: storage.probe(),
-            namespaces: loaded.namespaces.len(),
-            catalogue_cut_bytes: loaded.damaged_bytes,
-            superblock_repaired: identity == Identity::Store { damaged_superblock: true },
-            classes: Vec::new(),
-            removed: Vec::new(),
-            notes,
-        },
+        classes: Vec::new(),
+        removed: Vec::new(),
+        notes,
         last_sequence: 0,
     };
     opening.remove_old_layouts(classes);
     let opened = classes.iter().map(|class| opening.class(class, &loaded.namespaces)).collect();
-    let Opening { mut report, last_sequence, .. } = opening;
-    let store = Store {
+    let Opening { classes: class_reports, removed, mut notes, last_sequence, .. } = opening;
+    let (namespaces, catalogue_cut_bytes) = (loaded.namespaces.len(), loaded.damaged_bytes);
+    let ground = Ground { mode: mode.clone(), descriptors: has_descriptors(&*storage) };
+    let core = Arc::new(Core {
         durability: options.durability,
-        mode: report.mode.clone(),
+        mode: mode.clone(),
         classes: opened,
-        chunks: ChunkFiles::new(options.open_files),
-        catalogue: Catalogue::new(loaded, &*storage, &mut report.notes),
+        chunks: ChunkFiles::new(limits.open_files),
+        catalogue: Catalogue::new(loaded, &*storage, &mut notes),
         sequence: AtomicU64::new(last_sequence.saturating_add(1)),
         poisoned: AtomicBool::new(false),
         directory_dirty: AtomicBool::new(false),
@@ -81,8 +101,28 @@ pub fn open(
         syncing_directory: Mutex::default(),
         storage,
         _lock: lock,
+    });
+    let io = IoOptions { depth: limits.depth, ..options.io.clone() };
+    let (desk, engine) = Desk::new(Arc::clone(&core), &io, &ground);
+    let report = OpenReport {
+        created: identity == Identity::Empty,
+        alignment_bytes: if mode == IoMode::Direct { PAGE_BYTES } else { 1 },
+        mode,
+        engine: engine.clone(),
+        namespaces,
+        catalogue_cut_bytes,
+        superblock_repaired: identity == Identity::Store { damaged_superblock: true },
+        classes: class_reports,
+        removed,
+        notes,
     };
-    Ok((store, report))
+    Ok((Store { core, desk, engine, patience: io.patience }, report))
+}
+
+/// Whether the files of a store are files of the operating system.
+fn has_descriptors(storage: &dyn Storage) -> bool {
+    let file = storage.open(names::SUPERBLOCK, Access::Read, Content::Metadata);
+    file.is_ok_and(|file| file.descriptor().is_some())
 }
 
 fn check_classes(classes: &[GroupClass]) -> Result<(), StoreError> {
@@ -111,7 +151,9 @@ struct Opening<'a> {
     storage: &'a dyn Storage,
     survey: &'a Survey,
     options: &'a Options,
-    report: OpenReport,
+    classes: Vec<ClassReport>,
+    removed: Vec<RemovedLayout>,
+    notes: Vec<String>,
     last_sequence: u64,
 }
 
@@ -133,12 +175,12 @@ impl Opening<'_> {
             }
             removed.push(RemovedLayout { stem, records, bytes });
         }
-        self.report.removed = removed;
+        self.removed = removed;
     }
 
     fn remove(&mut self, name: &str) {
         if let Err(error) = self.storage.remove(name) {
-            self.report.notes.push(format!("{name} cannot be removed: {error}"));
+            self.notes.push(format!("{name} cannot be removed: {error}"));
         }
     }
 
@@ -157,22 +199,20 @@ impl Opening<'_> {
         let table = self.open_table(&names::table(&stem));
         if let Some(file) = &table {
             let scan = Scan { class, geometry: &geometry, chunk_lens: &chunk_lens, namespaces };
-            match scan.run(&**file, &mut self.report.notes) {
+            match scan.run(&**file, &mut self.notes) {
                 Ok(found) => scanned = found,
-                Err(error) => {
-                    self.report.notes.push(format!("the table of group {} cannot be read: {error}", class.name))
-                }
+                Err(error) => self.notes.push(format!("the table of group {} cannot be read: {error}", class.name)),
             }
             header_repaired = header.is_none();
             let fits = file.len_bytes().is_ok_and(|len| len == table::entry_offset(class.slots));
             if (header_repaired || slots_before.is_some() || !fits)
                 && let Err(error) = fit_table(&**file, class, geometry.slots_per_chunk)
             {
-                self.report.notes.push(format!("the table of group {} cannot be fitted: {error}", class.name));
+                self.notes.push(format!("the table of group {} cannot be fitted: {error}", class.name));
             }
         }
         self.last_sequence = self.last_sequence.max(scanned.last_sequence);
-        self.report.classes.push(ClassReport {
+        self.classes.push(ClassReport {
             group: class.group,
             name: class.name.clone(),
             records: scanned.recovered.len() as u64,
@@ -188,7 +228,7 @@ impl Opening<'_> {
             Ok(file) => Some(Arc::from(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => {
-                self.report.notes.push(format!("{name} cannot be opened: {error}"));
+                self.notes.push(format!("{name} cannot be opened: {error}"));
                 None
             }
         }
@@ -205,8 +245,10 @@ impl Opening<'_> {
             };
             *len = match self.storage.size(&name) {
                 Ok(size) => size.len_bytes,
+                // It went with an old layout of the same name.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => {
-                    self.report.notes.push(format!("{name} cannot be looked at: {error}"));
+                    self.notes.push(format!("{name} cannot be looked at: {error}"));
                     continue;
                 }
             };
@@ -215,7 +257,7 @@ impl Opening<'_> {
                 let cut = |file: Box<dyn StorageFile>| file.truncate(most);
                 match self.storage.open(&name, Access::Write, Content::Payload).and_then(cut) {
                     Ok(()) => *len = most,
-                    Err(error) => self.report.notes.push(format!("{name} cannot be shortened: {error}")),
+                    Err(error) => self.notes.push(format!("{name} cannot be shortened: {error}")),
                 }
             }
         }

@@ -159,7 +159,8 @@ impl Scan<'_> {
     }
 }
 
-fn recovered(slot: u32, entry: &Entry) -> Recovered {
+/// The record that a sound entry of `slot` names.
+pub fn recovered(slot: u32, entry: &Entry) -> Recovered {
     Recovered {
         slot,
         namespace: entry.namespace.get(),

@@ -8,13 +8,13 @@ use reprise_core::Digest;
 use zerocopy::IntoBytes;
 
 use super::class::Class;
-use super::{Durability, Store};
+use super::{Core, Durability, Store};
 use crate::Buffer;
 use crate::error::StoreError;
 use crate::format::table::{Entry, Fields};
 use crate::format::{PAGE_BYTES, trailer};
 use crate::locks::lock;
-use crate::record::Key;
+use crate::record::{Head, Key};
 use crate::storage::{Access, StorageFile, write_all};
 
 /// How many last uses of a class may wait in memory.
@@ -29,8 +29,8 @@ impl Store {
     /// # Errors
     ///
     /// On [`StoreError::Full`] and [`StoreError::Io`] the record is not owed: the slot is free or holds what it held, or,
-    /// if it was a sync that failed, the record itself. On [`StoreError::Poisoned`], and on those that say the call is
-    /// wrong, nothing was done.
+    /// if it was a sync that failed, the record itself. On [`StoreError::Poisoned`] and [`StoreError::SlotBusy`], and on
+    /// those that say the call is wrong, nothing was done.
     pub fn put(
         &self,
         group: u8,
@@ -40,59 +40,12 @@ impl Store {
         last_use: u64,
         buffer: &mut Buffer,
     ) -> Result<(), StoreError> {
-        self.check_writable()?;
-        let (class_index, class) = self.slot(group, slot).ok_or(StoreError::NoSuchSlot { group, slot })?;
-        let namespace = key.namespace;
-        let check = self.catalogue.check(namespace).ok_or(StoreError::UnknownNamespace { namespace })?;
-        let spec = &class.spec;
         let len = buffer.len();
-        if (len as u64) < spec.payload_bytes {
-            return Err(StoreError::WrongLength { group, expected_bytes: spec.payload_bytes, got_bytes: len as u64 });
-        }
-
-        let doing = |what: &str| format!("{what} of slot {slot} of group {}", spec.name);
-        let (chunk, offset) = class.geometry.place(slot);
-        let table = class
-            .make_table(&*self.storage, &self.directory_dirty)
-            .map_err(|error| StoreError::io(doing("making the table"), error))?;
-        let file = self.chunk_for_writing(class_index, chunk)?;
-        self.invalidate(class, slot, &*table)?;
-
-        let slot_bytes = class.geometry.slot_bytes as usize;
-        buffer.resize(len.max(slot_bytes));
-        let bytes = &mut buffer.bytes_mut()[..slot_bytes];
-        let trailer_sum = trailer::write(spec, key, check, bytes);
-        let written = write_all(&*file, bytes, offset, PAGE_BYTES);
+        let prepared = self.core.prepare(Head { group, slot, key: *key, parent, last_use }, buffer)?;
+        let Place { file, offset, .. } = &prepared.place;
+        let written = write_all(&**file, &buffer.bytes()[..prepared.slot_bytes], *offset, PAGE_BYTES);
         buffer.resize(len);
-        lock(&class.dirty_chunks).insert(chunk);
-        written.map_err(|error| StoreError::io(doing("writing the record"), error))?;
-        if self.durability == Durability::Strict {
-            self.synced(&class.chunk_name(chunk), file.sync())?;
-        }
-
-        let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
-        let fields = Fields {
-            sequence,
-            digest: key.digest,
-            parent,
-            position: key.position,
-            namespace,
-            namespace_check: check,
-            trailer_sum,
-            last_use,
-        };
-        let entry = Entry::new(spec, slot, &fields);
-        let bytes = entry.as_bytes().try_into().expect("an entry has the length of an entry");
-        if let Err(error) = class.write_entry(&*table, slot, bytes) {
-            // Part of it may be there; it would be counted as damage at the next open.
-            let _ = class.write_entry(&*table, slot, &Entry::FREE);
-            return Err(StoreError::io(doing("writing the table entry"), error));
-        }
-        if self.durability == Durability::Strict {
-            self.synced(&class.table_name(), table.sync())?;
-            self.sync_directory()?;
-        }
-        Ok(())
+        self.core.commit(prepared, written)
     }
 
     /// Makes `slot` free. Its space stays reserved for the class.
@@ -101,6 +54,126 @@ impl Store {
     ///
     /// As for [`put`](Self::put); then the slot may still hold its record.
     pub fn free(&self, group: u8, slot: u32) -> Result<(), StoreError> {
+        self.core.free(group, slot)
+    }
+
+    /// Notes when the record in `slot` was last used. It is kept in memory and written with the next
+    /// [`sync`](Self::sync), or when many have come together.
+    pub fn touch(&self, group: u8, slot: u32, last_use: u64) {
+        self.core.touch(group, slot, last_use);
+    }
+
+    /// Makes everything that was put, freed or touched before the call durable.
+    ///
+    /// # Errors
+    ///
+    /// If a sync fails, nobody knows what reached the device: from then on the store takes no writes
+    /// ([`StoreError::Poisoned`]), while reads go on.
+    pub fn sync(&self) -> Result<(), StoreError> {
+        self.core.sync()
+    }
+}
+
+/// A put whose slot is free and whose payload and trailer can be written.
+pub struct Prepared {
+    pub place: Place,
+    pub slot_bytes: usize,
+    head: Head,
+    class_index: usize,
+    namespace_check: u64,
+    trailer_sum: u64,
+}
+
+/// Where a record goes.
+pub struct Place {
+    pub file: Arc<dyn StorageFile>,
+    /// Where the slot starts in the file, in bytes.
+    pub offset: u64,
+    chunk: u32,
+    table: Arc<dyn StorageFile>,
+}
+
+impl Core {
+    /// Frees the slot, makes its files, and writes the trailer into `buffer`, which becomes as long as the slot at least.
+    /// Until [`commit`](Self::commit) is called, the slot takes no other put.
+    pub fn prepare(&self, head: Head, buffer: &mut Buffer) -> Result<Prepared, StoreError> {
+        let Head { group, slot, .. } = head;
+        self.check_writable()?;
+        let (class_index, class) = self.slot(group, slot).ok_or(StoreError::NoSuchSlot { group, slot })?;
+        let namespace = head.key.namespace;
+        let namespace_check = self.catalogue.check(namespace).ok_or(StoreError::UnknownNamespace { namespace })?;
+        let (expected_bytes, got_bytes) = (class.spec.payload_bytes, buffer.len() as u64);
+        if got_bytes < expected_bytes {
+            return Err(StoreError::WrongLength { group, expected_bytes, got_bytes });
+        }
+        if !lock(&class.writing).insert(slot) {
+            return Err(StoreError::SlotBusy { group, slot });
+        }
+        let ready = self.make_ready(class_index, slot);
+        let place = ready.inspect_err(|_| {
+            lock(&class.writing).remove(&slot);
+        })?;
+        let slot_bytes = class.geometry.slot_bytes as usize;
+        buffer.resize(buffer.len().max(slot_bytes));
+        let bytes = &mut buffer.bytes_mut()[..slot_bytes];
+        let trailer_sum = trailer::write(&class.spec, &head.key, namespace_check, bytes);
+        Ok(Prepared { place, slot_bytes, head, class_index, namespace_check, trailer_sum })
+    }
+
+    /// Makes the table and the chunk if need be, and the slot free.
+    fn make_ready(&self, class_index: usize, slot: u32) -> Result<Place, StoreError> {
+        let class = &self.classes[class_index];
+        let (chunk, offset) = class.geometry.place(slot);
+        let table = class
+            .make_table(&*self.storage, &self.directory_dirty)
+            .map_err(|error| StoreError::io(doing("making the table", class, slot), error))?;
+        let file = self.chunk_for_writing(class_index, chunk)?;
+        self.invalidate(class, slot, &*table)?;
+        Ok(Place { file, offset, chunk, table })
+    }
+
+    /// Enters the record into the table if its payload was `written`, and lets the slot go.
+    pub fn commit(&self, prepared: Prepared, written: io::Result<()>) -> Result<(), StoreError> {
+        let class = &self.classes[prepared.class_index];
+        lock(&class.dirty_chunks).insert(prepared.place.chunk);
+        let slot = prepared.head.slot;
+        let result = written
+            .map_err(|error| StoreError::io(doing("writing the record", class, slot), error))
+            .and_then(|()| self.enter(class, &prepared));
+        lock(&class.writing).remove(&slot);
+        result
+    }
+
+    fn enter(&self, class: &Class, prepared: &Prepared) -> Result<(), StoreError> {
+        let Prepared { head, place: Place { file, chunk, table, .. }, .. } = prepared;
+        if self.durability == Durability::Strict {
+            self.synced(&class.chunk_name(*chunk), file.sync())?;
+        }
+        let fields = Fields {
+            sequence: self.sequence.fetch_add(1, Ordering::Relaxed),
+            digest: head.key.digest,
+            parent: head.parent,
+            position: head.key.position,
+            namespace: head.key.namespace,
+            namespace_check: prepared.namespace_check,
+            trailer_sum: prepared.trailer_sum,
+            last_use: head.last_use,
+        };
+        let entry = Entry::new(&class.spec, head.slot, &fields);
+        let bytes = entry.as_bytes().try_into().expect("an entry has the length of an entry");
+        if let Err(error) = class.write_entry(&**table, head.slot, bytes) {
+            // Part of it may be there; it would be counted as damage at the next open.
+            let _ = class.write_entry(&**table, head.slot, &Entry::FREE);
+            return Err(StoreError::io(doing("writing the table entry", class, head.slot), error));
+        }
+        if self.durability == Durability::Strict {
+            self.synced(&class.table_name(), table.sync())?;
+            self.sync_directory()?;
+        }
+        Ok(())
+    }
+
+    fn free(&self, group: u8, slot: u32) -> Result<(), StoreError> {
         self.check_writable()?;
         let (_, class) = self.slot(group, slot).ok_or(StoreError::NoSuchSlot { group, slot })?;
         match class.table() {
@@ -109,9 +182,7 @@ impl Store {
         }
     }
 
-    /// Notes when the record in `slot` was last used. It is kept in memory and written with the next
-    /// [`sync`](Self::sync), or when many have come together.
-    pub fn touch(&self, group: u8, slot: u32, last_use: u64) {
+    fn touch(&self, group: u8, slot: u32, last_use: u64) {
         let Some((_, class)) = self.slot(group, slot) else { return };
         let waiting = {
             let mut touches = lock(&class.touches);
@@ -123,12 +194,6 @@ impl Store {
         }
     }
 
-    /// Makes everything that was put, freed or touched before the call durable.
-    ///
-    /// # Errors
-    ///
-    /// If a sync fails, nobody knows what reached the device: from then on the store takes no writes
-    /// ([`StoreError::Poisoned`]), while reads go on.
     pub fn sync(&self) -> Result<(), StoreError> {
         self.check_writable()?;
         // A second caller must not return before the marks that the first has taken are synced.
@@ -197,4 +262,9 @@ impl Store {
             _ => Ok(()),
         }
     }
+}
+
+/// What is being done to a slot, for an error.
+fn doing(what: &str, class: &Class, slot: u32) -> String {
+    format!("{what} of slot {slot} of group {}", class.spec.name)
 }

@@ -2,6 +2,7 @@
 
 mod disk;
 mod faults;
+mod maintenance;
 mod medium;
 mod model;
 mod points;

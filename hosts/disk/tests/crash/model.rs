@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use reprise_core::Digest;
 use reprise_disk::{
-    Buffer, Durability, GroupClass, Key, Miss, NamespaceRecord, OpenReport, Options, Store, StoreError,
+    Buffer, Durability, Get, GroupClass, Key, Miss, NamespaceRecord, OpenReport, Options, Put, Store, StoreError,
 };
 
 use crate::disk::Disk;
@@ -25,7 +25,7 @@ pub fn classes(history_slots: u32) -> Vec<GroupClass> {
 
 pub fn options(durability: Durability) -> Options {
     // Three slots of history to a chunk, two of windows, and fewer handles than chunks.
-    Options { durability, chunk_bytes: 3 * 8192, direct: false, open_files: 2 }
+    Options { durability, chunk_bytes: 3 * 8192, direct: false, open_files: 2, ..Options::default() }
 }
 
 pub fn tenant(number: u8) -> NamespaceRecord {
@@ -76,6 +76,8 @@ pub struct Model {
     durability: Durability,
     memory: Memory,
     buffer: Buffer,
+    /// Whether whole records are put and read as batches of one.
+    pub batched: bool,
 }
 
 /// What outlives the store.
@@ -121,7 +123,7 @@ impl Model {
                 memory.held.retain(|(group, slot), _| *slot < classes[usize::from(*group)].slots);
                 memory.tenants =
                     store.namespaces().iter().map(|(index, namespace)| (namespace.salt_hash.0[0], *index)).collect();
-                Ok(Self { store, report, classes, durability, memory, buffer: Buffer::new() })
+                Ok(Self { store, report, classes, durability, memory, buffer: Buffer::new(), batched: false })
             }
             Err(error) => Err(Box::new((error, memory))),
         }
@@ -152,14 +154,38 @@ impl Model {
         let name = (group, tenant, number);
         let version = self.memory.versions.entry(name).or_default();
         *version += 1;
+        let version = *version;
         self.memory.held.remove(&(group, slot));
         self.buffer.resize(self.classes[usize::from(group)].payload_bytes as usize);
-        fill(self.buffer.bytes_mut(), group, tenant, &key, *version);
-        let result = self.store.put(group, slot, &key, Digest([9; 32]), 7, &mut self.buffer);
+        fill(self.buffer.bytes_mut(), group, tenant, &key, version);
+        let result = self.put_payload(group, slot, key);
         self.memory.failed_puts += u64::from(result.is_err());
         result?;
         let durable = self.durability == Durability::Strict;
-        self.memory.held.insert((group, slot), Held { name, version: *version, durable });
+        self.memory.held.insert((group, slot), Held { name, version, durable });
+        Ok(())
+    }
+
+    fn put_payload(&mut self, group: u8, slot: u32, key: Key) -> Result<(), StoreError> {
+        let parent = Digest([9; 32]);
+        if !self.batched {
+            return self.store.put(group, slot, &key, parent, 7, &mut self.buffer);
+        }
+        let put = Put { group, slot, key, parent, last_use: 7, buffer: std::mem::take(&mut self.buffer) };
+        let (_, outcome) = self.store.put_batch(vec![put], None).next().expect("a put has an outcome");
+        self.buffer = outcome.buffer.expect("no put is stuck");
+        outcome.result
+    }
+
+    fn get_payload(&mut self, group: u8, slot: u32, key: Key) -> Result<(), Miss> {
+        if !self.batched {
+            return self.store.get(group, slot, &key, &mut self.buffer);
+        }
+        let (_, got) = self.store.get_batch(&[Get { group, slot, key }], None).next().expect("a read has an outcome");
+        self.buffer.clear();
+        let loan = got?;
+        self.buffer.resize(loan.len());
+        self.buffer.bytes_mut().copy_from_slice(&loan);
         Ok(())
     }
 
@@ -178,11 +204,11 @@ impl Model {
     pub fn get(&mut self, group: u8, slot: u32, tenant: u8, number: u16, section: Option<usize>) -> Result<(), Miss> {
         let Some(namespace) = self.memory.tenants.get(&tenant) else { return Err(Miss::Absent) };
         let key = key(*namespace, number);
-        let class = &self.classes[usize::from(group)];
         let result = match section {
-            None => self.store.get(group, slot, &key, &mut self.buffer),
+            None => self.get_payload(group, slot, key),
             Some(section) => self.store.get_sections(group, slot, &key, section..section + 1, &mut self.buffer),
         };
+        let class = &self.classes[usize::from(group)];
         match &result {
             Err(_) => {
                 assert!(self.buffer.is_empty());

@@ -15,8 +15,8 @@ fn operations() -> u64 {
     }
 }
 
-/// One run; returns how many reads brought a record.
-fn run(seed: u64, operations: u64, fault_one_in: Option<u64>) -> u64 {
+/// One run, by batches or record by record; returns how many reads brought a record.
+fn run(seed: u64, operations: u64, fault_one_in: Option<u64>, batched: bool) -> u64 {
     let mut random = Random::new(seed);
     let mut disk = Disk::new();
     let mut memory = Memory::default();
@@ -35,6 +35,7 @@ fn run(seed: u64, operations: u64, fault_one_in: Option<u64>) -> u64 {
         disk.set_faults(Faults::None);
         let mut model = Model::open(&disk, slots, durability, memory)
             .unwrap_or_else(|failed| panic!("seed {seed}, operation {done}: open failed: {}", failed.0));
+        model.batched = batched;
         model.check_recovered();
         if let Some(one_in) = fault_one_in {
             disk.set_faults(Faults::Chance { one_in, random: Random::new(random.next()) });
@@ -88,8 +89,8 @@ fn step(model: &mut Model, random: &mut Random) {
 #[test]
 fn a_random_run_with_faults_brings_no_wrong_bytes_and_no_failed_open() {
     let operations = operations();
-    for (seed, one_in) in [(1, 20), (2, 100), (3, 500), (4, 5)] {
-        let hits = run(seed, operations / 4, Some(one_in));
+    for (seed, one_in, batched) in [(1, 20, false), (2, 100, true), (3, 500, false), (4, 5, true)] {
+        let hits = run(seed, operations / 4, Some(one_in), batched);
         // A fault in every fifth operation leaves little; the run must still have read something to have checked it.
         assert!(hits > operations / 1000, "seed {seed}: only {hits} reads brought a record");
     }
@@ -99,7 +100,7 @@ fn a_random_run_with_faults_brings_no_wrong_bytes_and_no_failed_open() {
 fn a_random_run_with_nothing_but_crashes_loses_nothing_that_was_synced() {
     let operations = operations();
     for seed in 10..14 {
-        let hits = run(seed, operations / 4, None);
+        let hits = run(seed, operations / 4, None, seed % 2 == 0);
         assert!(hits > operations / 40, "seed {seed}: only {hits} reads brought a record");
     }
 }

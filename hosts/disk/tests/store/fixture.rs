@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use reprise_core::Digest;
-use reprise_disk::{Buffer, GroupClass, Key, Miss, NamespaceRecord, OpenReport, Options, Store, StoreError};
+use reprise_disk::{
+    Buffer, Get, Got, GroupClass, Key, Miss, NamespaceRecord, OpenReport, Options, Put, Store, StoreError,
+};
 
 /// Group 0: three sections, and a trailer that fits behind the payload.
 pub const HISTORY: u8 = 0;
@@ -85,6 +87,27 @@ pub fn get(store: &Store, group: u8, slot: u32, key: &Key) -> Result<(), Miss> {
         Err(_) => assert!(buffer.is_empty(), "a miss left bytes in the buffer"),
     }
     result
+}
+
+/// A record to be put, and the same to be read.
+pub fn put_of(group: u8, slot: u32, key: Key) -> Put {
+    let bytes = payload(group, &key);
+    let mut buffer = Buffer::zeroed(bytes.len());
+    buffer.bytes_mut().copy_from_slice(&bytes);
+    Put { group, slot, key, parent: Digest([0xee; 32]), last_use: 1000, buffer }
+}
+
+/// Reads of the records of [`filled`], of one group.
+pub fn gets_of(group: u8) -> Vec<Get> {
+    let slots = classes()[usize::from(group)].slots;
+    (0..slots).map(|slot| Get { group, slot, key: key(0, slot as u8) }).collect()
+}
+
+/// Fails if what came of a read is other bytes than the record's.
+pub fn check(get: &Get, got: Got) -> Result<(), Miss> {
+    let loan = got?;
+    assert!(*loan == payload(get.group, &get.key)[..], "wrong bytes for {get:?}");
+    Ok(())
 }
 
 /// A store with a tenant and records 0 to 9 of group 0 and 0 to 4 of group 1, each in the slot of its number.
