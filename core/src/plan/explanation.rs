@@ -270,8 +270,8 @@ mod tests {
             (
                 explain(12_800, 6_400, Some(7_808)),
                 "adopts 6400 of 19968 tokens: a longer plan would cost more; history reaches 12800, where the next block is not \
-                 resident; window reaches 6400; adopting 12800 with a replay would compute 15008 tokens in 314.1 ms, this computes \
-                 13600 in 274.0 ms",
+                 resident; window reaches 6400; adopting 12800 with a replay would compute 15008 tokens in 375.3 ms, this computes \
+                 13600 in 309.2 ms",
             ),
             (
                 explain(6_400, 0, Some(7_808)),

@@ -164,7 +164,7 @@ mod tests {
         let lookup =
             Lookup { prompt_tokens: 20_000, matched_tokens: 12_800, checkpoint_tokens: 12_800, replay_tokens: None };
         let candidates = Candidates::new(&lookup);
-        let prices = Prices { load_bytes_per_second: 2_000_000_000, ..Prices::default() };
+        let prices = Prices { load_bytes_per_second: 2_000_000_000, load_record_ns: 20_000, ..Prices::default() };
         assert_eq!(candidates.min_time(&prices, &SIZES).adopted_tokens, 12_800);
         // 64 MB of blocks and 5 MB of windows spare 12,800 tokens: at 17.9 µs a token, 229 ms and some for the context.
         for (load_bytes_per_second, adopted_tokens) in [(310_000_000, 12_800), (285_000_000, 0)] {

@@ -6,8 +6,8 @@ use super::Candidate;
 
 /// What loading and computing cost.
 ///
-/// Both defaults are measured, each on one machine: give your own. Loads: records of 632 KiB read one after the other from a virtual
-/// NVMe disk past the page cache. Prefill: DeepSeek-V4.1-Flash on four B200 under SGLang (sgl-project/sglang#40352): 262,144 tokens in
+/// Both defaults are measured, each on one machine: give your own. Loads: batches of 32 reads from a busy virtual disk past the page cache,
+/// verified (`reprise bench disk`): 675 MB a second in records of 644,024 bytes, 55 µs each in records of 4,096; a straight line through both. Prefill: DeepSeek-V4.1-Flash on four B200 under SGLang (sgl-project/sglang#40352): 262,144 tokens in
 /// 6.77 s, the last 16,384 of them in 544 ms; a straight line through both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -24,7 +24,7 @@ pub struct Prices {
 
 impl Default for Prices {
     fn default() -> Self {
-        Self { load_bytes_per_second: 2_000_000_000, load_record_ns: 20_000, token_ps: 17_900_000, context_ps: 61_700 }
+        Self { load_bytes_per_second: 712_000_000, load_record_ns: 49_000, token_ps: 17_900_000, context_ps: 61_700 }
     }
 }
 
