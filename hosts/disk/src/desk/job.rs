@@ -122,11 +122,9 @@ impl WriteJob {
     pub fn begin(mut self, desk: &Arc<Desk>) {
         let len = self.put.buffer.len();
         let batch = self.board.id();
-        if !self.board.is_open(self.index) {
-            return desk.write_ended(batch);
-        }
         let head = self.put.head();
-        let prepared = match desk.core.prepare(head, &mut self.put.buffer) {
+        let wanted = || self.board.is_open(self.index);
+        let prepared = match desk.core.prepare(head, &mut self.put.buffer, wanted) {
             Ok(prepared) => prepared,
             Err(error) => {
                 self.settle(desk, Err(error));

@@ -94,7 +94,8 @@ impl Survey {
                 FileKind::Table { stem } => {
                     let page = head(storage, name, PAGE_BYTES).map_err(|_| HeaderFault::Garbled);
                     let header = match page.and_then(|page| table::decode_header(&page)) {
-                        Ok(header) => Some(header),
+                        // The header of another table, written to the wrong place, says nothing about this one.
+                        Ok(header) => Some(header).filter(|(class, _)| class.stem() == stem),
                         Err(fault) => fault.refusal(name).map_or(Ok(None), Err)?,
                     };
                     survey.tables.insert(stem, header);

@@ -41,7 +41,7 @@ impl Store {
         buffer: &mut Buffer,
     ) -> Result<(), StoreError> {
         let len = buffer.len();
-        let prepared = self.core.prepare(Head { group, slot, key: *key, parent, last_use }, buffer)?;
+        let prepared = self.core.prepare(Head { group, slot, key: *key, parent, last_use }, buffer, || true)?;
         let Place { file, offset, .. } = &prepared.place;
         let written = write_all(&**file, &buffer.bytes()[..prepared.slot_bytes], *offset, PAGE_BYTES);
         buffer.resize(len);
@@ -95,8 +95,14 @@ pub struct Place {
 
 impl Core {
     /// Frees the slot, makes its files, and writes the trailer into `buffer`, which becomes as long as the slot at least.
-    /// Until [`commit`](Self::commit) is called, the slot takes no other put.
-    pub fn prepare(&self, head: Head, buffer: &mut Buffer) -> Result<Prepared, StoreError> {
+    /// Until [`commit`](Self::commit) is called, the slot takes no other put. Nothing is done if the put is not `wanted` any
+    /// more, which is asked when no other put of the slot can begin: one that nobody waits for must not undo a later one.
+    pub fn prepare(
+        &self,
+        head: Head,
+        buffer: &mut Buffer,
+        wanted: impl FnOnce() -> bool,
+    ) -> Result<Prepared, StoreError> {
         let Head { group, slot, .. } = head;
         self.check_writable()?;
         let (class_index, class) = self.slot(group, slot).ok_or(StoreError::NoSuchSlot { group, slot })?;
@@ -109,7 +115,10 @@ impl Core {
         if !lock(&class.writing).insert(slot) {
             return Err(StoreError::SlotBusy { group, slot });
         }
-        let ready = self.make_ready(class_index, slot);
+        let ready = match wanted() {
+            true => self.make_ready(class_index, slot),
+            false => Err(StoreError::Cancelled { group, slot }),
+        };
         let place = ready.inspect_err(|_| {
             lock(&class.writing).remove(&slot);
         })?;

@@ -59,23 +59,27 @@ fn seal_frame(archive: &mut [u8], index: usize) -> Option<()> {
 ///
 /// If the store breaks a promise.
 pub fn run(input: &[u8]) {
-    let (archive, is_known) = match input.split_first() {
+    let (archive, is_known, may_be_newer) = match input.split_first() {
         Some((first, changes)) if first % 2 == 1 => {
             let (frame, changes) = changes.split_first().unwrap_or((&0, &[]));
-            let mut archive = Image::damaged(origin(), changes).files[0].take().unwrap_or_default();
+            let mut image = Image::damaged(origin(), changes);
+            let mut archive = image.files[0].take().unwrap_or_default();
             seal_frame(&mut archive, usize::from(*frame));
-            (archive, true)
+            (archive, true, image.sealed)
         }
-        Some((_, archive)) => (archive.to_vec(), false),
-        None => (Vec::new(), false),
+        Some((_, archive)) => (archive.to_vec(), false, true),
+        None => (Vec::new(), false, true),
     };
     let disk = Disk::new();
     let imported = match import_in(Arc::new(disk.clone()), &mut archive.as_slice(), &mut |_| {}) {
         Ok(imported) => imported.groups.iter().map(|group| group.imported).sum::<u64>(),
         Err(ArchiveError::NotAnArchive | ArchiveError::Damaged { .. }) => return,
-        Err(ArchiveError::Store(
-            StoreError::NewerFormat { .. } | StoreError::UnknownFeatures { .. } | StoreError::InvalidClass { .. },
-        )) if !is_known => return,
+        Err(ArchiveError::Store(StoreError::NewerFormat { .. } | StoreError::UnknownFeatures { .. }))
+            if may_be_newer =>
+        {
+            return;
+        }
+        Err(ArchiveError::Store(StoreError::InvalidClass { .. })) if !is_known => return,
         Err(error) => panic!("no reason to refuse an archive: {error}"),
     };
     let store = ReadOnly::open_in(Arc::new(disk.clone())).expect("an import leaves a store");

@@ -73,6 +73,7 @@ pub fn of_archive() -> Vec<(&'static str, Vec<u8>)> {
         ("empty", Vec::new()),
         ("whole", [&[0], whole_archive().as_slice()].concat()),
         ("untouched", sealed(0xff, &[])),
+        ("newer", sealed(0xff, &[&[0, 0, 8, 0, 1, 2], &[5, 0, 0]])),
         ("head", sealed(0xff, &[&[1, 0, 0, 0, 3]])),
         ("class", sealed(0, &[&[1, 0, 0x60, 0x10, 3]])),
         ("record", sealed(0xff, &[&[1, 0, 0, 0x40, 3]])),
