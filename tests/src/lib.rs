@@ -1,7 +1,9 @@
-//! Tests that cross crates, and what they share: the expected results of replays, and an engine that is easy to check.
+//! Tests that cross crates, and what they share: the expected results of replays, an engine that is easy to check, tools of other
+//! languages.
 
 pub mod cases;
 pub mod engine;
+pub mod tools;
 
 use std::path::PathBuf;
 

@@ -142,6 +142,10 @@ impl Checkpoints {
         self.free.push(slot);
     }
 
+    pub(super) fn last_use(&self, slot: u32) -> u64 {
+        self.slots[slot as usize].last_use
+    }
+
     pub(super) fn touch(&mut self, slot: u32, now: u64) {
         let entry = &mut self.slots[slot as usize];
         entry.last_use = now;

@@ -1,6 +1,7 @@
 //! Everything that is resident, in one go: out, for a policy that is to know it; in, from a store that kept it.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use super::{
     Tree,
@@ -23,6 +24,15 @@ pub struct Entry {
     pub last_use: u64,
     /// How many pins it holds.
     pub pins: u32,
+    /// Number of its insertion, see [`Tree::insertions`]: grows from parent to child or stays equal.
+    pub inserted: u64,
+}
+
+impl Entry {
+    /// Orders entries as they came in, each behind its parent.
+    pub fn order(&self) -> (u64, u32) {
+        (self.inserted, self.depth)
+    }
 }
 
 /// A block as a store kept it.
@@ -42,24 +52,65 @@ pub struct Restored {
     pub inserted: u64,
 }
 
+/// A block as [`Tree::restore`] takes it, with the checkpoint at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Its id.
+    pub slot: u32,
+    /// What there is to know of it.
+    pub block: Restored,
+    /// Slot and last use of its checkpoint.
+    pub checkpoint: Option<(u32, u64)>,
+}
+
 impl Tree {
     /// Resident blocks in the order they were inserted, each behind its parent: what a policy is told at a hand-over.
     pub fn entries(&self) -> Vec<Entry> {
-        let mut ids: Vec<u32> = (0..self.links.len() as u32).filter(|&id| self.links[id as usize].resident).collect();
-        ids.sort_unstable_by_key(|&id| (self.identities[id as usize].inserted, self.identities[id as usize].depth));
-        ids.into_iter()
-            .map(|id| {
-                let (links, identity) = (&self.links[id as usize], &self.identities[id as usize]);
-                Entry {
-                    id,
-                    parent: links.parent,
-                    depth: identity.depth,
-                    namespace: identity.namespace,
-                    last_use: links.last_use,
-                    pins: links.pins,
-                }
-            })
-            .collect()
+        let mut entries: Vec<Entry> = self.entries_among(0..self.slots_used()).collect();
+        entries.sort_unstable_by_key(Entry::order);
+        entries
+    }
+
+    /// Resident blocks with ids in `ids`, in the order of ids: a slice of [`Tree::entries`], for a host that reads them bit by bit.
+    pub fn entries_among(&self, ids: Range<u32>) -> impl Iterator<Item = Entry> + '_ {
+        (ids.start..ids.end.min(self.slots_used())).filter(|&id| self.links[id as usize].resident).map(|id| {
+            let (links, identity) = (&self.links[id as usize], &self.identities[id as usize]);
+            Entry {
+                id,
+                parent: links.parent,
+                depth: identity.depth,
+                namespace: identity.namespace,
+                last_use: links.last_use,
+                pins: links.pins,
+                inserted: identity.inserted,
+            }
+        })
+    }
+
+    /// One more than the largest id ever given out.
+    pub fn slots_used(&self) -> u32 {
+        self.links.len() as u32
+    }
+
+    /// Insertions so far; the next block's number is one more.
+    pub fn insertions(&self) -> u64 {
+        self.insertions
+    }
+
+    /// Last use that was marked on block `id` itself, or inherited from a child that went.
+    pub fn last_use(&self, id: u32) -> u64 {
+        self.links[id as usize].last_use
+    }
+
+    /// Resident blocks with ids in `ids` as a store would keep them, in the order of ids.
+    pub fn kept_among(&self, ids: Range<u32>) -> impl Iterator<Item = Kept> + '_ {
+        self.entries_among(ids).map(|entry| {
+            let Entry { id, depth, namespace, last_use, inserted, .. } = entry;
+            let parent = (entry.parent != NO_PARENT).then(|| self.digest(entry.parent));
+            let block = Restored { digest: self.digest(id), parent, depth, namespace, last_use, inserted };
+            let checkpoint = self.checkpoint_of(id).map(|slot| (slot, self.checkpoints.last_use(slot)));
+            Kept { slot: id, block, checkpoint }
+        })
     }
 
     /// Fills an empty tree with what a store kept: `(slot, block)` pairs, each block after the one before it. Returns the slots that

@@ -20,7 +20,7 @@ use crate::{Digest, policy::NO_PARENT};
 pub use checkpoints::{Checkpoints, Placement};
 pub use heap::RankHeap;
 pub use index::Index;
-pub use inventory::{Entry, Restored};
+pub use inventory::{Entry, Kept, Restored};
 pub use lookup::Found;
 use node::{Identity, Links, NONE};
 

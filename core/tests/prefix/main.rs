@@ -4,7 +4,6 @@ mod allocation;
 mod golden;
 mod isolation;
 mod laws;
-mod vectors;
 
 use reprise_core::{
     Digest,

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, time::Duration};
 
-use reprise::{Cache, Group, GroupCounters, Planner};
+use reprise::{Cache, Group, GroupCounters, Planner, PolicyStatus, ShadowFigures, ShadowReport};
 use serde_json::{Value, json};
 
 use crate::{
@@ -73,6 +73,10 @@ impl Report<'_> {
                 .collect::<serde_json::Map<_, _>>(),
             "policies": outcome.stats.policies,
             "failed_swaps": outcome.failed_swaps,
+            "shadow": outcome.shadow.as_ref().map(|shadow| json!({
+                "report": shadow, "lead_ppm": shadow.lead_ppm(),
+                "active_saved_tokens": shadow.active.saved_tokens(), "shadow_saved_tokens": shadow.shadow.saved_tokens(),
+            })),
             "captures_planned": outcome.stats.counters.captures_planned,
             "captures_skipped": outcome.stats.counters.captures_skipped,
             "refused_blocks": outcome.stats.counters.refused_blocks,
@@ -147,6 +151,9 @@ impl Report<'_> {
         }
         self.write_groups(out)?;
         self.write_policies(out)?;
+        if let Some(shadow) = &self.outcome.shadow {
+            self.write_shadow(out, shadow)?;
+        }
         self.write_end(out)
     }
 
@@ -266,6 +273,48 @@ impl Report<'_> {
             if count > 0 {
                 writeln!(out, "{:<12}{} {what} by the native fallback", "", grouped(count))?;
             }
+        }
+        Ok(())
+    }
+
+    /// The candidates beside the policies that served.
+    fn write_shadow(&self, out: &mut String, report: &ShadowReport) -> std::fmt::Result {
+        let ShadowReport { active, shadow, policies, .. } = report;
+        let names = |policies: &[PolicyStatus; 2]| format!("{}, {}", policies[0].name, policies[1].name);
+        writeln!(
+            out,
+            "\n{:<28}{:>20}{:>20}{:>12}",
+            "in the shadow",
+            names(&self.outcome.stats.policies),
+            names(policies),
+            ""
+        )?;
+        let mut row = |label: &str, [active, shadow]: [u64; 2], print: &dyn Fn(u64) -> String| {
+            let change = match active {
+                0 => String::new(),
+                active => format!("{:+.1} %", 100.0 * (shadow as f64 - active as f64) / active as f64),
+            };
+            writeln!(out, "{label:<28}{:>20}{:>20}{change:>12}", print(active), print(shadow))
+        };
+        let both = |of: &dyn Fn(&ShadowFigures) -> u64| [of(active), of(shadow)];
+        row("  hit tokens", both(&|figures| figures.adopted_tokens), &grouped)?;
+        row("  of these recomputed", both(&|figures| figures.replayed_tokens), &grouped)?;
+        row("  saved tokens", both(&ShadowFigures::saved_tokens), &grouped)?;
+        for group in Group::ALL {
+            let Some(shape) = self.cache.shape().group(group) else { continue };
+            let place = group as usize;
+            row(&format!("  {} written", shape.name), both(&|figures| figures.written_bytes[place]), &human_bytes)?;
+            row(&format!("  {} read", shape.name), both(&|figures| figures.loaded_bytes[place]), &human_bytes)?;
+        }
+        let lead = report.lead_ppm() as f64 / 1e4;
+        writeln!(
+            out,
+            "  lead of the candidate: {lead:+.2} % of the prompt tokens, over {} requests",
+            grouped(report.requests)
+        )?;
+        for policy in policies.iter().filter(|policy| policy.strikes > 0) {
+            let why = policy.last_strike.as_deref().unwrap_or_default();
+            writeln!(out, "  {} failed {} times: {why}", policy.name, policy.strikes)?;
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ use crate::{
     error::{OpenError, RequestError},
     group::{Group, Shape},
     ledger::Ledger,
-    policies::{CheckpointSeat, EvictionSeat, Loader, Policies},
+    policies::{CheckpointSeat, EvictionSeat, Loader, Origin, Policies, PolicyError, Script, ShadowSeat},
     restore::Reader,
     sequence::NamespaceHandle,
     stats::Stats,
@@ -38,9 +38,11 @@ pub(crate) struct Vault {
 pub(crate) struct Inner {
     pub vault: Arc<Vault>,
     pub config: Config,
+    /// Declared before what its thread uses: that ends first.
+    pub shadow: ShadowSeat,
     pub loader: Loader,
-    pub eviction: EvictionSeat,
-    pub checkpoints: CheckpointSeat,
+    pub eviction: Arc<EvictionSeat>,
+    pub checkpoints: Arc<CheckpointSeat>,
     /// Reads and writes records; `None` without a store. Declared after the seats and dropped with the cache: both threads end first.
     pub threads: Option<Threads>,
     namespaces: Mutex<Vec<Digest>>,
@@ -50,6 +52,24 @@ pub(crate) struct Inner {
 pub(crate) struct Threads {
     pub writer: Writer,
     pub reader: Reader,
+}
+
+impl Inner {
+    /// A cache without a store that has these books and these policies.
+    pub fn on_paper(like: &Self, tree: Tree, eviction: Script, checkpoints: Origin) -> Result<Self, PolicyError> {
+        let config = Config { store: None, ..like.config.clone() };
+        let conduct = (config.strikes, config.deterministic);
+        let shape = like.shape.clone();
+        let groups = group_infos(&shape);
+        let ledger = Mutex::new(Ledger::new(tree, shape.draft.is_some()));
+        let vault = Arc::new(Vault { shape, ledger, store: None });
+        let name = checkpoints.name.clone();
+        let checkpoints = Arc::new(CheckpointSeat::new(Ok(checkpoints), &name, conduct)?);
+        let (name, fresh) = (eviction.origin.name.clone(), eviction.origin.cache(&groups)?);
+        let eviction = Arc::new(EvictionSeat::new(Ok((eviction, fresh)), &name, groups, &vault, conduct)?);
+        let (shadow, loader, namespaces) = (ShadowSeat::default(), like.loader.clone(), Mutex::default());
+        Ok(Self { vault, config, shadow, loader, eviction, checkpoints, threads: None, namespaces })
+    }
 }
 
 impl std::ops::Deref for Inner {
@@ -101,15 +121,15 @@ impl Cache {
     /// When the model, a quota, a policy or the store refuses. A crash leaves nothing behind that would.
     pub fn open(config: Config) -> Result<Self, OpenError> {
         let shape = Shape::new(&config.model, config.block_tokens, config.history_bytes, config.window_bytes)?;
-        let loader = Loader::new(config.native_policies, config.deterministic)
-            .map_err(|source| OpenError::Thread { thread: "policy clock", source })?;
+        let loader = Loader::new(config.terms());
         // Before the store: a policy that does not load leaves no trace on disk.
+        let conduct = (config.strikes, config.deterministic);
         let checkpoints = loader.load(&config.checkpoints, Kind::Checkpoint);
-        let checkpoints = CheckpointSeat::new(checkpoints, &config.checkpoints.to_string(), config.strikes)?;
+        let checkpoints = CheckpointSeat::new(checkpoints, &config.checkpoints.to_string(), conduct)?;
         let groups = group_infos(&shape);
         let eviction = loader.load(&config.eviction, Kind::Cache).and_then(|origin| {
             let fresh = origin.cache(&groups)?;
-            Ok((origin, fresh))
+            Ok((Script { origin, saved: None }, fresh))
         });
         let eviction = match eviction {
             Err(error) if !error.is_misbehaviour() => return Err(error.into()),
@@ -136,10 +156,11 @@ impl Cache {
                 Some(store)
             }
         };
+        recovery.remarks.extend(loader.trouble.clone());
         let ledger = Mutex::new(Ledger::new(tree, shape.draft.is_some()));
         let eviction_name = config.eviction.to_string();
-        let eviction = EvictionSeat::new(eviction, &eviction_name, groups, config.strikes, &ledger)?;
         let vault = Arc::new(Vault { shape, ledger, store });
+        let eviction = EvictionSeat::new(eviction, &eviction_name, groups, &vault, conduct)?;
         let threads = match vault.store {
             None => None,
             Some(_) => Some(Threads {
@@ -149,7 +170,9 @@ impl Cache {
             }),
         };
         let namespaces = Mutex::default();
-        let inner = Inner { vault, config, loader, eviction, checkpoints, threads, namespaces };
+        let (eviction, checkpoints) = (Arc::new(eviction), Arc::new(checkpoints));
+        let shadow = ShadowSeat::default();
+        let inner = Inner { vault, config, shadow, loader, eviction, checkpoints, threads, namespaces };
         Ok(Self { inner: Arc::new(inner), recovery: Arc::new(recovery) })
     }
 

@@ -11,10 +11,11 @@ use reprise_core::{
     plan::{Planner, Prices},
 };
 use reprise_disk::{EngineChoice, IoOptions};
+use reprise_wasm::Profile;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::choice::PolicyChoice;
+use crate::{choice::PolicyChoice, pin::Pins, policies::Terms};
 
 /// When written records must survive a loss of power.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +92,53 @@ impl Io {
     }
 }
 
+/// Where compiled policies are kept, so that a start does not compile them again: `user`, `off`, or a directory. What is kept there is
+/// trusted only if this host wrote it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum CompileCacheChoice {
+    /// `reprise/compiled` in the user's cache directory.
+    #[default]
+    User,
+    /// Nowhere.
+    Off,
+    /// A directory, made if it is not there.
+    Directory(PathBuf),
+}
+
+impl From<String> for CompileCacheChoice {
+    fn from(text: String) -> Self {
+        match text.as_str() {
+            "user" => Self::User,
+            "off" => Self::Off,
+            _ => Self::Directory(text.into()),
+        }
+    }
+}
+
+impl From<CompileCacheChoice> for String {
+    fn from(choice: CompileCacheChoice) -> Self {
+        match choice {
+            CompileCacheChoice::User => "user".to_owned(),
+            CompileCacheChoice::Off => "off".to_owned(),
+            CompileCacheChoice::Directory(path) => path.display().to_string(),
+        }
+    }
+}
+
+mod profile_name {
+    use reprise_wasm::Profile;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(profile: &Profile, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(profile.name())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Profile, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
 /// Everything a cache needs to know. [`Config::new`] gives defaults; [`Config::from_toml`] reads a file with these keys in
 /// kebab-case, of which only `model` is required:
 ///
@@ -129,6 +177,16 @@ pub struct Config {
     /// What is admitted and evicted.
     #[serde(default = "defaults::eviction")]
     pub eviction: PolicyChoice,
+    /// Which components the names of policies stand for.
+    #[serde(default)]
+    pub pins: Pins,
+    /// The widest set of WebAssembly features that a policy may use: `integer`, `compiled`, or `interpreted` for guests that bring an
+    /// interpreter (Python, JavaScript), whose calls may take long. Each policy runs under the strictest that it fits.
+    #[serde(default, with = "profile_name")]
+    pub policy_profile: Profile,
+    /// Where compiled policies are kept between runs.
+    #[serde(default)]
+    pub compile_cache: CompileCacheChoice,
     /// Run shipped policies natively instead of as components.
     #[serde(default)]
     pub native_policies: bool,
@@ -241,6 +299,9 @@ impl Config {
             durability: Durability::default(),
             checkpoints: defaults::checkpoints(),
             eviction: defaults::eviction(),
+            pins: Pins::default(),
+            policy_profile: Profile::default(),
+            compile_cache: CompileCacheChoice::default(),
             native_policies: false,
             planner: Planner::default(),
             prices: Prices::default(),
@@ -251,6 +312,17 @@ impl Config {
             write_buffer_bytes: defaults::write_buffer_bytes(),
             lease_ticks: defaults::lease_ticks(),
             leased_ppm: defaults::leased_ppm(),
+        }
+    }
+
+    /// On what terms policies are loaded.
+    pub(crate) fn terms(&self) -> Terms {
+        Terms {
+            native: self.native_policies,
+            deterministic: self.deterministic,
+            pins: self.pins.clone(),
+            profile: self.policy_profile,
+            compile_cache: self.compile_cache.clone(),
         }
     }
 

@@ -1,11 +1,11 @@
 //! What a policy says of itself, without a cache.
 
 use reprise_core::policy::Kind;
-use reprise_wasm::{Component, Description, LoadError};
+use reprise_wasm::{Component, Description, LoadError, Profile};
 
 use crate::{
     choice::PolicyChoice,
-    policies::{Loader, PolicyError, Role},
+    policies::{Loader, PolicyError, Role, Terms},
 };
 
 /// Loads a policy's component, shipped or in a file, and gives its description.
@@ -13,7 +13,7 @@ use crate::{
 /// # Errors
 /// When it is no policy. A component that has neither world is refused as the eviction policy that it is not.
 pub fn describe(choice: &PolicyChoice) -> Result<Description, PolicyError> {
-    let loader = loader(choice)?;
+    let loader = Loader::new(Terms { profile: Profile::Interpreted, ..Terms::default() });
     match loader.component(choice, Kind::Cache) {
         Err(PolicyError::Unknown { .. } | PolicyError::Load(LoadError::Missing { .. })) => loader
             .component(choice, Kind::Checkpoint)
@@ -24,12 +24,12 @@ pub fn describe(choice: &PolicyChoice) -> Result<Description, PolicyError> {
 }
 
 /// Whether a policy could take a seat: there is one, of that role, and it takes its settings. For hosts that want to know long before a
-/// [`swap`](crate::Policies::swap). A policy that only misbehaves passes: what it does is seen when it runs.
+/// [`swap`](crate::Policies::swap). `profile` is the widest that is taken. A policy that only misbehaves passes: what it does is seen when it runs.
 ///
 /// # Errors
 /// What the swap would refuse.
-pub fn check(role: Role, choice: &PolicyChoice) -> Result<(), PolicyError> {
-    let loader = loader(choice)?;
+pub fn check(role: Role, choice: &PolicyChoice, profile: Profile) -> Result<(), PolicyError> {
+    let loader = Loader::new(Terms { profile, ..Terms::default() });
     let checked = match role {
         Role::Eviction => loader.load(choice, Kind::Cache).and_then(|origin| origin.cache(&[]).map(drop)),
         Role::Checkpoints => loader.load(choice, Kind::Checkpoint).and_then(|origin| origin.checkpoint().map(drop)),
@@ -38,8 +38,4 @@ pub fn check(role: Role, choice: &PolicyChoice) -> Result<(), PolicyError> {
         Err(error) if error.is_misbehaviour() => Ok(()),
         checked => checked,
     }
-}
-
-fn loader(choice: &PolicyChoice) -> Result<Loader, PolicyError> {
-    Loader::new(false, false).map_err(|source| PolicyError::Read { path: choice.to_string(), source })
 }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use reprise_core::{
     Digest,
-    policy::{Event, EventBuffer, Inserted},
+    policy::{Event, EventBuffer, Inserted, NO_PARENT},
     tree::{Found, Refusal, Tree},
 };
 
@@ -16,7 +16,7 @@ use crate::{
     lease::{Lease, LeaseId, Leases},
 };
 
-const HISTORY: u8 = Group::History.number();
+pub(crate) const HISTORY: u8 = Group::History.number();
 
 /// The truth that policies' answers are checked against.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ pub(crate) struct Ledger {
     pub recording: bool,
     /// Whether a checkpoint has draft records.
     drafts: bool,
+    /// What happened since a newcomer began to read what is resident; `None` while there is no newcomer.
+    changes: Option<Vec<Change>>,
     /// Changes with every pin, insertion and eviction: an answer to an older version may be stale without being wrong.
     pub version: u64,
     /// Blocks whose record turned out unreadable. They are cut from plans and rewritten by the next save of their path.
@@ -44,6 +46,7 @@ impl Ledger {
             counters: Counters::default(),
             events: EventBuffer::default(),
             recording: false,
+            changes: None,
             drafts,
             version: 0,
             unreadable: HashSet::new(),
@@ -55,6 +58,32 @@ impl Ledger {
         if self.recording {
             self.events.push(event);
         }
+        if let Some(changes) = &mut self.changes {
+            changes.push(Change::Event(event));
+        }
+    }
+
+    /// Ids of blocks that came in since the policy in the seat was told last.
+    pub fn inserted_untold(&self) -> impl Iterator<Item = u32> + '_ {
+        self.events.events().into_iter().filter_map(|event| match event {
+            Event::Inserted(Inserted { id, .. }) => Some(id),
+            _ => None,
+        })
+    }
+
+    /// Keeps what happens from now on for a newcomer, beside what the policy in the seat is told.
+    pub fn begin_changes(&mut self) {
+        self.changes = Some(Vec::new());
+    }
+
+    /// What happened since this was asked last.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        self.changes.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// There is no newcomer any more.
+    pub fn end_changes(&mut self) {
+        self.changes = None;
     }
 
     /// The deepest block at or above `found`, which ends a path that `digests` name, up to which every record can be read.
@@ -126,39 +155,30 @@ impl Ledger {
             self.counters.group_mut(Group::Window).orphaned_records += 1;
             self.counters.group_mut(Group::Draft).orphaned_records += u64::from(self.drafts);
         }
+        let event = Event::Evicted { id, group: HISTORY, now };
         if named {
             self.version += 1;
+            // The policy in the seat knows; a newcomer did not name it.
+            if let Some(changes) = &mut self.changes {
+                changes.push(Change::Event(event));
+            }
         } else {
-            self.tell(Event::Evicted { id, group: HISTORY, now });
+            self.tell(event);
+        }
+        if let Some(changes) = &mut self.changes
+            && removed.parent != NO_PARENT
+        {
+            changes.push(Change::Inherited { id: removed.parent, last_use: self.tree.last_use(removed.parent) });
         }
         Ok(())
     }
 
-    /// Tells the policy that a block it named stays.
+    /// Tells the policy that a block it named stays. A newcomer never named it.
     pub fn keep(&mut self, id: u32, now: u64) {
-        self.tell(Event::Kept { id, group: HISTORY, now });
-    }
-
-    /// Everything resident, as events for a policy that knows nothing yet: blocks in order of insertion, then what holds them.
-    pub fn introduction(&self) -> EventBuffer {
-        let mut events = EventBuffer::default();
-        let entries = self.tree.entries();
-        for entry in &entries {
-            events.push(Event::Inserted(Inserted {
-                id: entry.id,
-                parent: entry.parent,
-                group: HISTORY,
-                namespace: entry.namespace,
-                depth: entry.depth,
-                now: entry.last_use,
-            }));
+        self.version += 1;
+        if self.recording {
+            self.events.push(Event::Kept { id, group: HISTORY, now });
         }
-        for entry in &entries {
-            for _ in 0..entry.pins {
-                events.push(Event::Pinned { id: entry.id, group: HISTORY, now: entry.last_use });
-            }
-        }
-        events
     }
 
     /// Takes a lease in, unless leases hold `limit_ppm` of a group already.
@@ -194,6 +214,16 @@ impl Ledger {
             self.counters.expired_leases += 1;
         }
     }
+}
+
+/// What a newcomer has to know besides what it read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Change {
+    /// Something that policies are told.
+    Event(Event),
+    /// Block `id` lost a child, and its last use is now this: policies infer it from the child's eviction, but a newcomer may never
+    /// have heard of the child.
+    Inherited { id: u32, last_use: u64 },
 }
 
 /// A block that is to come in.

@@ -54,6 +54,7 @@ mod group;
 mod jobs;
 mod lease;
 mod ledger;
+mod pin;
 mod plan;
 mod policies;
 mod record;
@@ -65,15 +66,18 @@ mod writer;
 
 pub use cache::{Cache, Recovery};
 pub use choice::{PolicyChoice, PolicyChoiceError};
-pub use config::{Config, ConfigError, Durability, Io, IoChoice, SLOWEST_BYTES_PER_MS};
+pub use config::{CompileCacheChoice, Config, ConfigError, Durability, Io, IoChoice, SLOWEST_BYTES_PER_MS};
 pub use counters::{Counters, GroupCounters};
 pub use describe::{check, describe};
 pub use error::{OpenError, RequestError};
 pub use group::{Group, GroupShape, MAX_SLOTS, Shape};
 pub use jobs::{Busy, Finished, JobId, Jobs, Outcome, Presence};
 pub use lease::LeaseId;
+pub use pin::{Pin, PinError, Pins};
 pub use plan::{Plan, PlanGuard};
-pub use policies::{Notice, Policies, PolicyError, PolicyStatus, Role};
+pub use policies::{
+    Notice, Policies, PolicyError, PolicyStatus, Promotion, Role, ShadowFigures, ShadowReport, Shadowing,
+};
 pub use record::{BlockSink, BlockSource, Record};
 pub use reprise_core::{
     Digest,
@@ -84,7 +88,7 @@ pub use reprise_core::{
 /// The store under the cache, for those that look after one.
 pub use reprise_disk as disk;
 pub use reprise_disk::{ReadOnly as StoreReader, StoreError, Usage as StoreUsage};
-pub use reprise_wasm::Description as PolicyDescription;
+pub use reprise_wasm::{self as wasm, Description as PolicyDescription, Profile as PolicyProfile};
 pub use restore::{Restore, Restored};
 pub use sequence::{NamespaceHandle, Saved, Sequence};
 pub use stats::Stats;

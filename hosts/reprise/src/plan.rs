@@ -21,6 +21,7 @@ use crate::{
     error::RequestError,
     lease::{Lease, LeaseId},
     ledger::Ledger,
+    policies::{LivePlan, Message, OfferedPlan},
     record::BlockSink,
     restore::Restore,
     sequence::Sequence,
@@ -201,10 +202,25 @@ pub(crate) fn plan(sequence: &mut Sequence, now: u64, at_most_tokens: u32) -> Re
 
     let mut ledger = lock(&inner.ledger);
     ledger.expire_leases(now);
-    let path = Path::find(&ledger, digests, may_hit_blocks);
-    let lookup = path.lookup(&inner.vault, prompt_tokens, inner.config.replay);
+    let mut path = Path::find(&ledger, digests, may_hit_blocks);
+    let mut lookup = path.lookup(&inner.vault, prompt_tokens, inner.config.replay);
     let (prices, sizes) = (&inner.config.prices, inner.shape.record_sizes());
-    let taken = inner.config.planner.choose(&Candidates::new(&lookup), prices, &sizes);
+    let mut candidates = Candidates::new(&lookup);
+    let mut by_policy = None;
+    if candidates.as_slice().len() > 1 && inner.checkpoints.chooses_plans() {
+        drop(ledger);
+        by_policy = choose_plan(&inner, &candidates);
+        ledger = lock(&inner.ledger);
+        path = Path::find(&ledger, digests, may_hit_blocks);
+        let found = path.lookup(&inner.vault, prompt_tokens, inner.config.replay);
+        if found != lookup {
+            // What it chose from is not what there is any more.
+            by_policy = None;
+            candidates = Candidates::new(&found);
+            lookup = found;
+        }
+    }
+    let taken = by_policy.unwrap_or_else(|| inner.config.planner.choose(&candidates, prices, &sizes));
     let circumstances = Circumstances {
         may_adopt_tokens: may_hit_blocks * block_tokens,
         at_most: if may_hit_blocks < could_hit_blocks { Explain::Limit } else { Explain::Complete },
@@ -240,19 +256,21 @@ pub(crate) fn plan(sequence: &mut Sequence, now: u64, at_most_tokens: u32) -> Re
     let write_floor = WriteFloor::default();
     write_floor.set(&taken);
     sequence.planned = Some(Planned { now, write_floor: write_floor.clone(), captures: captures.clone() });
+    let plan = Plan {
+        prompt_tokens,
+        matched_tokens: lookup.matched_tokens,
+        adopted_tokens: taken.adopted_tokens,
+        replayed_tokens: taken.replayed_tokens,
+        computed_tokens: taken.computed_tokens,
+        loads_checkpoint: checkpoint.is_some(),
+        drafts: taken.adopted_tokens == 0 || inner.shape.draft.is_some(),
+        explanation,
+        captures,
+        lease: lease.as_ref().map(|lease| lease.id),
+    };
+    tell_shadow(&inner, sequence, &plan, now, at_most_tokens);
     Ok(PlanGuard {
-        plan: Plan {
-            prompt_tokens,
-            matched_tokens: lookup.matched_tokens,
-            adopted_tokens: taken.adopted_tokens,
-            replayed_tokens: taken.replayed_tokens,
-            computed_tokens: taken.computed_tokens,
-            loads_checkpoint: checkpoint.is_some(),
-            drafts: taken.adopted_tokens == 0 || inner.shape.draft.is_some(),
-            explanation,
-            captures,
-            lease: lease.as_ref().map(|lease| lease.id),
-        },
+        plan,
         digests: Arc::clone(&sequence.digests),
         write_floor,
         namespace: sequence.namespace.index,
@@ -260,6 +278,23 @@ pub(crate) fn plan(sequence: &mut Sequence, now: u64, at_most_tokens: u32) -> Re
         lease: lease.map(Arc::new),
         inner,
     })
+}
+
+/// Tells a shadow of the plan, and that there is nothing more of the one before it.
+fn tell_shadow(inner: &Inner, sequence: &mut Sequence, plan: &Plan, now: u64, at_most_tokens: u32) {
+    if let Some(request) = sequence.shadowed.take() {
+        inner.shadow.tell(Message::Ended { request });
+    }
+    sequence.shadowed = inner.shadow.planned(|request| Message::Planned {
+        request,
+        key: sequence.namespace.key,
+        namespace: sequence.namespace.index,
+        digests: Arc::clone(&sequence.digests),
+        tokens: sequence.tokens,
+        now,
+        at_most_tokens,
+        live: LivePlan::of(plan),
+    });
 }
 
 fn lease(inner: &Inner, ledger: &mut Ledger, adopted: Found, checkpoint: Option<u32>, now: u64) -> Option<LeaseGuard> {
@@ -282,6 +317,22 @@ fn count(ledger: &mut Ledger, lookup: &Lookup, taken: &Candidate, explain: Expla
     counters.replayed_tokens += u64::from(taken.replayed_tokens);
     counters.computed_tokens += u64::from(taken.computed_tokens);
     counters.explain(explain);
+}
+
+/// The plan that the checkpoint policy takes, if it has a say.
+fn choose_plan(inner: &Inner, candidates: &Candidates) -> Option<Candidate> {
+    let (prices, sizes) = (&inner.config.prices, inner.shape.record_sizes());
+    let offered: Vec<OfferedPlan> = candidates
+        .as_slice()
+        .iter()
+        .map(|plan| OfferedPlan {
+            computed_tokens: plan.computed_tokens,
+            adopted_tokens: plan.adopted_tokens,
+            replayed_tokens: plan.replayed_tokens,
+            loaded_bytes: prices.cost(plan, &sizes).load_bytes,
+        })
+        .collect();
+    candidates.as_slice().get(inner.checkpoints.choose_plan(&offered)?).copied()
 }
 
 fn choose_captures(inner: &Inner, span: &Span) -> Vec<u32> {

@@ -1,5 +1,7 @@
 //! Saving: who comes in, who goes for it, and the payloads on their way.
 
+use std::sync::Arc;
+
 use reprise_core::{Digest, policy::NO_PARENT, tree::Placement};
 use reprise_disk::Key;
 
@@ -8,7 +10,7 @@ use crate::{
     error::RequestError,
     group::Group,
     ledger::NewBlock,
-    policies::Question,
+    policies::{Message, Question},
     record::{BlockSource, Record},
     sequence::{Saved, Sequence, Staged, record},
     writer::{Write, Writer},
@@ -17,7 +19,7 @@ use crate::{
 pub(crate) fn save(sequence: &mut Sequence, source: &mut dyn BlockSource) -> Result<Saved, RequestError> {
     let Some(planned) = &sequence.planned else { return Err(RequestError::NoPlan) };
     let now = planned.now;
-    let inner = std::sync::Arc::clone(&sequence.namespace.inner);
+    let inner = Arc::clone(&sequence.namespace.inner);
     let floor_blocks = planned.write_floor.tokens() / sequence.block_tokens();
     let writer = inner.threads.as_ref().map(|threads| &threads.writer);
     let blocks = sequence.complete_blocks();
@@ -33,11 +35,11 @@ pub(crate) fn save(sequence: &mut Sequence, source: &mut dyn BlockSource) -> Res
         first: entrance.resident_blocks,
         free: entrance.vacant,
     };
-    let admitted = inner.eviction.admit(&inner.ledger, &question, missing);
+    let admitted = inner.eviction.admit(&question, missing);
     let admitted_blocks = admitted.blocks;
     let coming = if store_refuses { 0 } else { admitted_blocks };
     let want = coming.saturating_sub(entrance.vacant);
-    inner.eviction.make_room(&inner.ledger, admitted, want, now);
+    inner.eviction.make_room(admitted, want, now);
     let new = insert(&inner, sequence, &entrance, coming, now);
 
     let mut saved = Saved {
@@ -77,6 +79,11 @@ pub(crate) fn save(sequence: &mut Sequence, source: &mut dyn BlockSource) -> Res
         }
     }
     saved.checkpoints = place_staged(&inner, sequence, now);
+    if let Some(request) = sequence.shadowed {
+        let (digests, tokens) = (Arc::clone(&sequence.digests), sequence.tokens);
+        let Saved { new_blocks: blocks, checkpoints, .. } = saved;
+        inner.shadow.tell(Message::Saved { request, digests, tokens, blocks, checkpoints });
+    }
     Ok(saved)
 }
 
@@ -226,7 +233,7 @@ pub(crate) fn capture(
             }
         },
     };
-    let inner = std::sync::Arc::clone(&sequence.namespace.inner);
+    let inner = Arc::clone(&sequence.namespace.inner);
     let block_tokens = sequence.block_tokens();
     let blocks: Vec<u32> = positions.into_iter().map(|position| position / block_tokens - 1).collect();
     let mut saved = Saved::default();
@@ -237,6 +244,9 @@ pub(crate) fn capture(
                 saved.checkpoints += u32::from(capture_block(&inner, sequence, writer, block, source, now));
             }
         }
+    }
+    if let Some(request) = sequence.shadowed {
+        inner.shadow.tell(Message::Captured { request, checkpoints: saved.checkpoints });
     }
     Ok(saved)
 }

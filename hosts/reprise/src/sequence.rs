@@ -14,6 +14,7 @@ use crate::{
     group::Group,
     jobs::Presence,
     plan::{PlanGuard, Planned},
+    policies::Message,
     record::{BlockSource, Record},
 };
 
@@ -48,14 +49,15 @@ impl NamespaceHandle {
     }
 
     fn named(&self, tokens: u64, digests: Vec<Digest>, chain: Option<Chain>) -> Sequence {
-        Sequence {
-            namespace: self.clone(),
-            digests: Arc::new(digests),
-            tokens,
-            chain,
-            planned: None,
-            staged: Vec::new(),
-        }
+        let mut sequence = self.sequence_of_shared(tokens, Arc::new(digests));
+        sequence.chain = chain;
+        sequence
+    }
+
+    /// The same of digests that others hold, too.
+    pub(crate) fn sequence_of_shared(&self, tokens: u64, digests: Arc<Vec<Digest>>) -> Sequence {
+        let namespace = self.clone();
+        Sequence { namespace, digests, tokens, chain: None, planned: None, staged: Vec::new(), shadowed: None }
     }
 
     /// Whether the records of these blocks are there, each on its own: what vLLM's `lookup` and SGLang's `batch_exists` ask.
@@ -101,6 +103,8 @@ pub struct Sequence {
     chain: Option<Chain>,
     pub(crate) planned: Option<Planned>,
     pub(crate) staged: Vec<Staged>,
+    /// Its number with the shadow, if it was told of the plan.
+    pub(crate) shadowed: Option<u64>,
 }
 
 impl Sequence {
@@ -210,6 +214,9 @@ impl Drop for Sequence {
                 threads.writer.unstage(window.staged_bytes);
                 window.payloads.into_iter().for_each(|(_, buffer)| threads.writer.give_back(buffer));
             }
+        }
+        if let Some(request) = self.shadowed {
+            inner.shadow.tell(Message::Ended { request });
         }
         if skipped > 0 {
             lock(&inner.ledger).counters.captures_skipped += skipped as u64;

@@ -1,13 +1,18 @@
-//! What the boundary costs: a call, a batch of events, and `lru` behind it.
+//! What the boundary costs: a call, a batch of events, shipped policies behind it, and what one request asks of them; native code
+//! beside each. Times are CPU time of the thread.
 
-use std::hint::black_box;
+use std::{hint::black_box, slice::from_ref};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use reprise_core::policy::{
-    CachePolicy as _, Event, EventBuffer, GroupInfo, Inserted, Kind, NO_PARENT, Policy, Settings, Span,
+    Admission, CachePolicy as _, Event, EventBuffer, GroupInfo, Inserted, Kind, NO_PARENT, Policy, Settings, Span,
 };
-use reprise_policies::Lru;
+use reprise_policies::{Lru, TwoHit};
 use reprise_wasm::{CachePolicy, Engine, Limits};
+
+mod cpu_time;
+
+use cpu_time::CpuTime;
 
 #[path = "../tests/kit/mod.rs"]
 mod kit;
@@ -16,15 +21,27 @@ const BATCH: usize = 256;
 const RECORDS: u32 = 100_000;
 const PATH_BLOCKS: u32 = 100;
 
-fn history() -> [GroupInfo; 1] {
-    [GroupInfo {
+fn group(records: u32) -> GroupInfo {
+    GroupInfo {
         group: 0,
         name: "history".into(),
         record_bytes: 647_168,
-        capacity_records: RECORDS.into(),
+        capacity_records: records.into(),
         recompute_tokens: 128,
         tree: true,
-    }]
+    }
+}
+
+fn history() -> [GroupInfo; 1] {
+    [group(RECORDS)]
+}
+
+fn component(engine: &Engine, name: &str, kind: Kind) -> reprise_wasm::Component {
+    engine.load(reprise_policies_dist::component(name).unwrap(), name, kind).unwrap()
+}
+
+fn native<P: Policy>() -> P {
+    P::new(&Settings::parse(P::DESCRIPTION.settings, [] as [(&str, &str); 0]).unwrap())
 }
 
 /// Batches that fill the cache with paths, then batches that use, evict and insert as a full cache does: each record is its path's
@@ -62,7 +79,7 @@ fn batches(load: &mut Load, count: usize, mut event: impl FnMut(&mut Load) -> Ev
     batches
 }
 
-fn boundary(criterion: &mut Criterion) {
+fn boundary(criterion: &mut Criterion<CpuTime>) {
     let engine = Engine::new(&Limits::default()).unwrap();
     let silent = engine.load(&kit::CachePolicy::default().component(), "silent", Kind::Cache).unwrap();
     let mut silent = silent.cache(&[], &history()).unwrap();
@@ -74,10 +91,16 @@ fn boundary(criterion: &mut Criterion) {
     group.bench_function("256 events", |bencher| {
         bencher.iter(|| silent.step(black_box(&words), 0, &mut victims).unwrap())
     });
+    // `lru` takes every event apart and finds that it has no such record.
+    let mut strange = component(&engine, "lru", Kind::Cache).cache(&[], &history()).unwrap();
+    let mut load = Load { next: 0, now: 1, random: 7 };
+    let unheard = batches(&mut load, 1, Load::used);
+    group.bench_function("256 events, decoded", |bencher| {
+        bencher.iter(|| strange.step(black_box(unheard[0].words()), 0, &mut victims).unwrap());
+    });
     group.finish();
 
-    let events = engine.load(reprise_policies_dist::component("events").unwrap(), "events", Kind::Checkpoint).unwrap();
-    let mut events = events.checkpoint(&[]).unwrap();
+    let mut events = component(&engine, "events", Kind::Checkpoint).checkpoint(&[]).unwrap();
     let span = Span { end: 8_192, prompt_tokens: 8_200, block_tokens: 128, ..Span::default() };
     let mut positions = Vec::new();
     criterion.bench_function("call/choose", |bencher| {
@@ -88,9 +111,9 @@ fn boundary(criterion: &mut Criterion) {
     });
 }
 
-fn lru(criterion: &mut Criterion) {
+fn lru(criterion: &mut Criterion<CpuTime>) {
     let engine = Engine::new(&Limits::default()).unwrap();
-    let component = engine.load(reprise_policies_dist::component("lru").unwrap(), "lru", Kind::Cache).unwrap();
+    let component = component(&engine, "lru", Kind::Cache);
     let filled = |load: &mut Load| batches(load, RECORDS as usize / BATCH, Load::inserted);
     let start = || Load { next: 0, now: 1, random: 7 };
 
@@ -101,7 +124,6 @@ fn lru(criterion: &mut Criterion) {
     let fill = filled(&mut load);
     let used = batches(&mut load, 64, Load::used);
     let wasm = || -> CachePolicy { component.cache(&[], &history()).unwrap() };
-    let native = || Lru::new(&Settings::parse(&[], [] as [(&str, &str); 0]).unwrap());
     let mut victims = Vec::new();
 
     let mut policy = wasm();
@@ -112,7 +134,7 @@ fn lru(criterion: &mut Criterion) {
     group.bench_function("used/wasm", |bencher| {
         bencher.iter(|| policy.step(turn.next().unwrap().words(), 0, &mut victims).unwrap());
     });
-    let mut policy = native();
+    let mut policy: Lru = native();
     policy.attach(&history());
     for batch in &fill {
         policy.step(batch.events(), 0, &mut victims);
@@ -136,7 +158,7 @@ fn lru(criterion: &mut Criterion) {
     });
     group.bench_function("insert and evict/native", |bencher| {
         bencher.iter_with_large_drop(|| {
-            let mut policy = native();
+            let mut policy: Lru = native();
             policy.attach(&history());
             for batch in &fill {
                 victims.clear();
@@ -148,5 +170,87 @@ fn lru(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, boundary, lru);
+/// `two-hit` asked for admission: prompts of 512 blocks, half of them seen before.
+fn two_hit(criterion: &mut Criterion<CpuTime>) {
+    const BLOCKS: usize = 512;
+    let engine = Engine::new(&Limits::default()).unwrap();
+    let key =
+        |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let mut prompt = 0_u64;
+    let mut keys = || {
+        prompt += 1;
+        let seen = (prompt - 1) * BLOCKS as u64 / 2;
+        (seen..seen + BLOCKS as u64).map(key).collect::<Vec<_>>()
+    };
+    let question = |keys: &[u64], ask: &mut dyn FnMut(&Admission<'_>)| {
+        ask(&Admission { now: 1, group: 0, keys, first: 0, free: 0 });
+    };
+    let mut group = criterion.benchmark_group("two-hit");
+    group.throughput(Throughput::Elements(BLOCKS as u64));
+    let mut verdicts = Vec::new();
+    let mut policy = component(&engine, "two-hit", Kind::Cache).cache(&[], &history()).unwrap();
+    group.bench_function("admit/wasm", |bencher| {
+        bencher.iter_batched(
+            &mut keys,
+            |keys| {
+                question(&keys, &mut |asked| {
+                    verdicts.clear();
+                    policy.admit(asked, &mut verdicts).unwrap()
+                })
+            },
+            criterion::BatchSize::SmallInput,
+        );
+    });
+    let mut policy: TwoHit = native();
+    policy.attach(&history());
+    group.bench_function("admit/native", |bencher| {
+        bencher.iter_batched(
+            &mut keys,
+            |keys| {
+                question(&keys, &mut |asked| {
+                    verdicts.clear();
+                    policy.admit(asked, &mut verdicts)
+                })
+            },
+            criterion::BatchSize::SmallInput,
+        );
+    });
+    group.finish();
+}
+
+/// What one request of a million tokens asks of the default policies when a million blocks are live and nothing comes in: its path is
+/// used, leased and given back, and windows are placed.
+fn request(criterion: &mut Criterion<CpuTime>) {
+    const LIVE: u32 = 1_000_000;
+    let engine = Engine::new(&Limits::default()).unwrap();
+    let mut load = Load { next: 0, now: 1, random: 7 };
+    let mut lru = component(&engine, "lru", Kind::Cache).cache(&[], from_ref(&group(LIVE))).unwrap();
+    let mut none = Vec::new();
+    for batch in batches(&mut load, LIVE as usize / BATCH, Load::inserted) {
+        lru.step(batch.words(), 0, &mut none).unwrap();
+    }
+    let mut events = component(&engine, "events", Kind::Checkpoint).checkpoint(&[]).unwrap();
+    let span = Span { end: 1 << 20, prompt_tokens: (1 << 20) + 5, block_tokens: 128, ..Span::default() };
+    let (mut batch, mut victims, mut positions) = (EventBuffer::default(), Vec::new(), Vec::new());
+    criterion.bench_function("request/a million tokens", |bencher| {
+        bencher.iter(|| {
+            batch.clear();
+            let Event::Used { id, group, depth, now } = load.used() else { unreachable!("a use") };
+            let id = id % LIVE;
+            batch.push(Event::Used { id, group, depth, now });
+            batch.push(Event::Pinned { id, group, now });
+            batch.push(Event::Unpinned { id, group, now });
+            victims.clear();
+            lru.step(batch.words(), 0, &mut victims).unwrap();
+            positions.clear();
+            events.choose(black_box(&span), &mut positions).unwrap();
+        });
+    });
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().with_measurement(CpuTime);
+    targets = boundary, lru, two_hit, request
+}
 criterion_main!(benches);

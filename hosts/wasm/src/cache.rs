@@ -47,6 +47,17 @@ impl CachePolicy {
         Ok(Self { instance, step, admit, state })
     }
 
+    /// Linear memory that it has, in bytes. Not counted: machine code, which all instances of a component share, and what the host
+    /// keeps about an instance (a few KiB).
+    pub fn memory_bytes(&self) -> usize {
+        self.instance.memory_bytes()
+    }
+
+    /// Fuel that its calls used since `attach`; 0 where time is measured.
+    pub(crate) fn fuel_used(&self) -> u64 {
+        self.instance.fuel_used()
+    }
+
     /// Hands over packed events (see [`reprise_core::policy::Event::pack`]) and appends up to `want` victims, best first.
     ///
     /// What is checked here is how many there are; the caller checks each of them.

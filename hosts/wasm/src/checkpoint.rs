@@ -38,6 +38,22 @@ impl CheckpointPolicy {
         Self { instance, choose, choose_plan }
     }
 
+    /// Linear memory that it has, in bytes. Not counted: machine code, which all instances of a component share, and what the host
+    /// keeps about an instance (a few KiB).
+    pub fn memory_bytes(&self) -> usize {
+        self.instance.memory_bytes()
+    }
+
+    /// Fuel that its calls used; 0 where time is measured.
+    pub(crate) fn fuel_used(&self) -> u64 {
+        self.instance.fuel_used()
+    }
+
+    /// Whether it also chooses among plans.
+    pub fn chooses_plans(&self) -> bool {
+        self.choose_plan.is_some()
+    }
+
     /// Appends the positions of the span that the policy names.
     ///
     /// What is checked here is how many there are, and that the reserved bits are 0; the caller checks each position.

@@ -11,7 +11,6 @@ use wasmtime::component::InstancePre;
 use crate::{
     cache::CachePolicy,
     checkpoint::CheckpointPolicy,
-    conformance,
     engine::{Allowance, Shared},
     error::{LoadError, PolicyError},
     instance::{Bounds, Function, Instance, NoExport},
@@ -20,6 +19,13 @@ use crate::{
 
 /// Bytes that a description or the refusal of a setting may take.
 const TEXT_BYTES: usize = 64 << 10;
+
+/// Bytes that a name, a version or a key may have.
+const WORD_BYTES: usize = 64;
+/// Bytes that the help of a setting may have.
+const HELP_BYTES: usize = 1024;
+/// Characters that are kept of a message of a policy.
+const MESSAGE_CHARS: usize = 1024;
 
 /// One setting a policy takes, see [`reprise_core::policy::Setting`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,11 +73,11 @@ struct Inner {
 }
 
 impl Component {
-    /// Checks types and description in a scratch instance, then how the policy behaves.
-    pub(crate) fn try_out(
+    /// Checks types and description in a scratch instance.
+    pub(crate) fn examine(
         engine: Arc<Shared>,
         linked: InstancePre<Bounds>,
-        bytes: &[u8],
+        digest: Digest,
         origin: &str,
         kind: Kind,
     ) -> Result<Self, LoadError> {
@@ -103,10 +109,7 @@ impl Component {
             typed.demand::<wire::Save>()?;
             typed.demand::<wire::Load>()?;
         }
-        let digest = Digest(blake3::hash(bytes).into());
-        let component = Self { inner: Arc::new(Inner { engine, linked, description, digest }) };
-        conformance::run(&component).map_err(misbehaved)?;
-        Ok(component)
+        Ok(Self { inner: Arc::new(Inner { engine, linked, description, digest }) })
     }
 
     /// What it says of itself.
@@ -142,7 +145,7 @@ impl Component {
         let configure = instance.checked_export::<wire::Configure>();
         let allowance = Allowance { items: settings.len() as u64, rare: true, answer_bytes: TEXT_BYTES };
         let (taken,) = instance.call(&configure, (settings,), allowance)?;
-        taken.map_err(|message| PolicyError::Refused { message })?;
+        taken.map_err(|message| PolicyError::Refused { message: printable(&message) })?;
         Ok(instance)
     }
 }
@@ -192,6 +195,26 @@ fn full_name<F: Function>() -> String {
     format!("{}#{}", world::interface(F::INTERFACE), F::NAME)
 }
 
+/// A policy's message, fit for a terminal.
+fn printable(message: &str) -> String {
+    message.chars().take(MESSAGE_CHARS).map(|found| if found.is_control() { ' ' } else { found }).collect()
+}
+
+/// Refuses what could not be printed in one line or typed by an operator. What is refused is not repeated: it may be long, and it
+/// may be commands to a terminal.
+fn check_word(what: &str, word: &str) -> Result<(), String> {
+    if word.is_empty() {
+        return Err(format!("{what} is empty"));
+    }
+    if word.len() > WORD_BYTES {
+        return Err(format!("{what} has {} bytes, more than {WORD_BYTES}", word.len()));
+    }
+    if word.contains(|character: char| character.is_control() || character.is_whitespace()) {
+        return Err(format!("{what} has spaces or control characters in it"));
+    }
+    Ok(())
+}
+
 impl Description {
     /// Takes what a component said, or says what is wrong with it.
     fn check(said: wire::Description, wanted: Kind) -> Result<Self, String> {
@@ -202,13 +225,16 @@ impl Description {
         if kind != wanted {
             return Err(format!("it calls itself a policy of kind {kind:?} and exports the world of kind {wanted:?}"));
         }
-        if said.name.is_empty() || said.version.is_empty() {
-            return Err("name or version is empty".to_owned());
-        }
+        check_word("its name", &said.name)?;
+        check_word("its version", &said.version)?;
         let mut keys = HashSet::new();
-        for wire::Setting { key, default, min, max, .. } in &said.settings {
-            if key.is_empty() || !keys.insert(key) {
-                return Err(format!("setting `{key}` is empty or stands twice"));
+        for wire::Setting { key, help, default, min, max } in &said.settings {
+            check_word("the key of a setting", key)?;
+            if !keys.insert(key) {
+                return Err(format!("setting `{key}` stands twice"));
+            }
+            if help.len() > HELP_BYTES || help.contains(char::is_control) {
+                return Err(format!("setting `{key}`: the help is more than one line of {HELP_BYTES} bytes"));
             }
             if !(min..=max).contains(&default) {
                 return Err(format!("setting `{key}`: the default {default} is not in {min} to {max}"));

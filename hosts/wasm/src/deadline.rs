@@ -31,7 +31,8 @@ impl Deadline {
     /// What happens when the ticks are used up, given the thread's CPU time: ticks to go on with, or nothing.
     fn expire(&mut self, cpu_ns: u64) -> Option<u64> {
         let spent = cpu_ns.saturating_sub(*self.second_half_began_ns.get_or_insert(cpu_ns));
-        let left = self.half_ns.checked_sub(spent).filter(|&left| left > 0)?;
+        // The clock ticks at the half's end, give or take: a remainder this small is not worth another tick.
+        let left = self.half_ns.checked_sub(spent).filter(|&left| left > self.tick_ns / 4)?;
         Some(left.div_ceil(self.tick_ns))
     }
 }
@@ -64,13 +65,15 @@ mod tests {
         for cpu_ns in [10 * MS, 10 * MS, 10 * MS + 100, 10 * MS + 200_000] {
             assert!(deadline.expire(cpu_ns).is_some(), "{cpu_ns}");
         }
-        assert_eq!(deadline.expire(11 * MS - 1), Some(1));
+        assert_eq!(deadline.expire(11 * MS - MS / 5), Some(1));
     }
 
     #[test]
     fn a_thread_that_runs_on_is_cut_when_its_time_is_used_up() {
         let mut deadline = Deadline::new(2 * MS, MS / 5);
         assert_eq!(deadline.expire(10 * MS), Some(5));
+        // A tick that comes a hair too early is not an invitation to run for another one.
+        assert_eq!(deadline.expire(11 * MS - MS / 20), None);
         assert_eq!(deadline.expire(11 * MS), None);
     }
 

@@ -1,12 +1,20 @@
 //! The compiler, its fixed set of features, and the limits of everything that runs in it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
-use reprise_core::policy::Kind;
+use reprise_core::{Digest, policy::Kind};
 use wasmtime::{Config, WasmFeatures};
 
 use crate::{
-    component::Component,
+    compiled::{CompileCache, Found, Name, engine_digest},
+    component::{Component, Description},
+    conformance,
     deadline::{Deadline, expired},
     error::LoadError,
     instance::Bounds,
@@ -18,17 +26,6 @@ use crate::{
 /// Ticks in the deadline of a call without items.
 const TICKS_PER_CALL: u32 = 10;
 
-/// What policies may be made of: what compilers emit by default. All else is off, proposals that a later wasmtime brings
-/// included, so that a policy means the same everywhere and always.
-const FEATURES: WasmFeatures = WasmFeatures::COMPONENT_MODEL
-    .union(WasmFeatures::MUTABLE_GLOBAL)
-    .union(WasmFeatures::SIGN_EXTENSION)
-    .union(WasmFeatures::SATURATING_FLOAT_TO_INT)
-    .union(WasmFeatures::MULTI_VALUE)
-    .union(WasmFeatures::BULK_MEMORY)
-    .union(WasmFeatures::REFERENCE_TYPES)
-    .union(WasmFeatures::FLOATS);
-
 /// Compiles components and runs them within limits. Cheap to clone; clones share compiler, limits and clock.
 #[derive(Clone)]
 pub struct Engine {
@@ -39,7 +36,31 @@ pub(crate) struct Shared {
     pub wasmtime: wasmtime::Engine,
     pub limits: Limits,
     clock: Clock,
+    compiled: Option<Compiled>,
+    counts: [AtomicU64; 3],
 }
+
+/// Compiled components on disk, and what this engine looks for among them.
+struct Compiled {
+    cache: CompileCache,
+    engine: Digest,
+}
+
+/// What became of the components that an engine was given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompileCounts {
+    /// Compiled.
+    pub compiled: u64,
+    /// Taken from the cache instead.
+    pub cached: u64,
+    /// Found in the cache, not trusted, and compiled: damaged, forged, or of another host, engine or component.
+    pub refused: u64,
+}
+
+/// Places in [`Shared::counts`].
+const COMPILED: usize = 0;
+const CACHED: usize = 1;
+const REFUSED: usize = 2;
 
 /// How a [`Budget`] is measured.
 enum Clock {
@@ -67,9 +88,28 @@ impl Engine {
     /// # Panics
     /// On machines that wasmtime has no compiler for, and with a stack of 0 bytes.
     pub fn new(limits: &Limits) -> std::io::Result<Self> {
+        Self::build(limits, None)
+    }
+
+    /// Like [`Engine::new`], and compiles only what `cache` does not hold. A cache that cannot be read or written later makes loading
+    /// slower, never fail.
+    ///
+    /// # Errors
+    /// As [`Engine::new`].
+    ///
+    /// # Panics
+    /// As [`Engine::new`].
+    pub fn with_cache(limits: &Limits, cache: CompileCache) -> std::io::Result<Self> {
+        Self::build(limits, Some(cache))
+    }
+
+    fn build(limits: &Limits, cache: Option<CompileCache>) -> std::io::Result<Self> {
+        // A component of several inner components gets adapters from wasmtime that need two memories at once, and it panics where it may
+        // not make them. What the component itself is made of is validated without before it is compiled.
+        let features = limits.profile.features().union(WasmFeatures::MULTI_MEMORY);
         let mut config = Config::new();
-        config.wasm_features(WasmFeatures::all().difference(FEATURES), false);
-        config.wasm_features(FEATURES, true);
+        config.wasm_features(WasmFeatures::all().difference(features), false);
+        config.wasm_features(features, true);
         config.cranelift_nan_canonicalization(true);
         config.concurrency_support(false);
         config.max_wasm_stack(limits.stack_bytes);
@@ -80,7 +120,9 @@ impl Engine {
         };
         let wasmtime = wasmtime::Engine::new(&config).expect("a fixed configuration is valid");
         let clock = Clock::of(limits.budget, &wasmtime)?;
-        Ok(Self { shared: Arc::new(Shared { wasmtime, limits: limits.clone(), clock }) })
+        let compiled = cache.map(|cache| Compiled { cache, engine: engine_digest(&wasmtime) });
+        let counts = Default::default();
+        Ok(Self { shared: Arc::new(Shared { wasmtime, limits: limits.clone(), clock, compiled, counts }) })
     }
 
     /// What was given to [`Engine::new`].
@@ -88,9 +130,28 @@ impl Engine {
         &self.shared.limits
     }
 
+    /// What became of the components that were given to this engine and its clones.
+    pub fn compile_counts(&self) -> CompileCounts {
+        let [compiled, cached, refused] =
+            [COMPILED, CACHED, REFUSED].map(|which| self.shared.counts[which].load(Ordering::Relaxed));
+        CompileCounts { compiled, cached, refused }
+    }
+
     /// Checks, compiles and tries a policy of the given kind. `origin` says in messages where `bytes` came from. Takes tens of
     /// milliseconds and more: not for the way of a request.
     pub fn load(&self, bytes: &[u8], origin: &str, kind: Kind) -> Result<Component, LoadError> {
+        let component = self.load_untried(bytes, origin, kind)?;
+        conformance::at_load(&component).map_err(|error| LoadError::Behaviour { origin: origin.to_owned(), error })?;
+        Ok(component)
+    }
+
+    /// What a component says of itself. Like [`Engine::load`] but for the run in which it has to behave.
+    pub fn describe(&self, bytes: &[u8], origin: &str, kind: Kind) -> Result<Description, LoadError> {
+        self.load_untried(bytes, origin, kind).map(|component| component.description().clone())
+    }
+
+    /// A component that was not seen to behave.
+    pub(crate) fn load_untried(&self, bytes: &[u8], origin: &str, kind: Kind) -> Result<Component, LoadError> {
         world::check_bytes(bytes, origin, kind, self.limits().component_bytes)?;
         let invalid = |error: wasmtime::Error| LoadError::Invalid {
             origin: origin.to_owned(),
@@ -98,11 +159,14 @@ impl Engine {
             world: world::world(kind),
             missing: world::telltale(kind),
         };
-        let compiled = wasmtime::component::Component::from_binary(&self.shared.wasmtime, bytes).map_err(invalid)?;
+        let mut validator = wasmparser::Validator::new_with_features(self.limits().profile.features());
+        validator.validate_all(bytes).map_err(|error| invalid(error.into()))?;
+        let digest = Digest(blake3::hash(bytes).into());
+        let compiled = self.shared.compile(bytes, digest).map_err(invalid)?;
         world::check_interfaces(&compiled, &self.shared.wasmtime, origin, kind)?;
         let linker = wasmtime::component::Linker::<Bounds>::new(&self.shared.wasmtime);
         let linked = linker.instantiate_pre(&compiled).map_err(invalid)?;
-        Component::try_out(Arc::clone(&self.shared), linked, bytes, origin, kind)
+        Component::examine(Arc::clone(&self.shared), linked, digest, origin, kind)
     }
 }
 
@@ -122,6 +186,40 @@ impl Clock {
 }
 
 impl Shared {
+    /// Machine code of a component: this host's own from the cache, or compiled and kept there.
+    fn compile(&self, bytes: &[u8], digest: Digest) -> wasmtime::Result<wasmtime::component::Component> {
+        let count = |which: usize| self.counts[which].fetch_add(1, Ordering::Relaxed);
+        let named = self.compiled.as_ref().map(|compiled| (&compiled.cache, Name::new(digest, compiled.engine)));
+        if let Some((cache, name)) = &named {
+            match cache.find(name) {
+                Found::Nothing => {}
+                Found::Code(code) => {
+                    // SAFETY: `Code` carries a code of authentication, under a key that only this user can read, over the digest of
+                    // these very bytes, the digest of all that an engine's code depends on, and the code itself: it is what
+                    // `serialize` gave below, in this or another process of this user.
+                    let loaded = unsafe { wasmtime::component::Component::deserialize(&self.wasmtime, code.bytes()) };
+                    if let Ok(component) = loaded {
+                        count(CACHED);
+                        return Ok(component);
+                    }
+                    count(REFUSED);
+                }
+                Found::Untrusted => {
+                    count(REFUSED);
+                }
+            }
+        }
+        count(COMPILED);
+        let component = wasmtime::component::Component::from_binary(&self.wasmtime, bytes)?;
+        if let Some((cache, name)) = &named
+            && let Ok(code) = component.serialize()
+        {
+            // A full disk costs the next process a compilation.
+            let _ = cache.keep(name, &code);
+        }
+        Ok(component)
+    }
+
     /// A store with the limits that hold for all its calls.
     pub(crate) fn store(&self) -> wasmtime::Store<Bounds> {
         let mut store = wasmtime::Store::new(&self.wasmtime, Bounds::new(&self.limits));
@@ -147,6 +245,14 @@ impl Shared {
                 store.set_fuel(self.amount(allowance)).expect("the engine counts fuel");
                 None
             }
+        }
+    }
+
+    /// Fuel that the last call used; `None` where time is measured.
+    pub(crate) fn fuel_used(&self, store: &wasmtime::Store<Bounds>, allowance: Allowance) -> Option<u64> {
+        match self.clock {
+            Clock::Deadline { .. } => None,
+            Clock::Fuel { .. } => Some(self.amount(allowance).saturating_sub(store.get_fuel().unwrap_or(0))),
         }
     }
 

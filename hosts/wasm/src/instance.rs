@@ -46,6 +46,7 @@ pub(crate) struct Instance {
     store: Store<Bounds>,
     instance: wasmtime::component::Instance,
     failed: Option<PolicyError>,
+    fuel_used: u64,
 }
 
 impl Instance {
@@ -62,12 +63,22 @@ impl Instance {
             PolicyError::Answer { call, what } => PolicyError::Trap { call, what },
             other => other,
         })?;
-        Ok(Self { engine: Arc::clone(engine), store, instance, failed: None })
+        Ok(Self { engine: Arc::clone(engine), store, instance, failed: None, fuel_used: 0 })
     }
 
     /// The limits it runs under.
     pub(crate) fn limits(&self) -> &Limits {
         &self.engine.limits
+    }
+
+    /// Linear memory that it has, in bytes. It never gives any back.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.store.data().ceiling.memory_bytes
+    }
+
+    /// Fuel that its calls used so far; 0 where time is measured.
+    pub(crate) fn fuel_used(&self) -> u64 {
+        self.fuel_used
     }
 
     /// Looks a function up and compares its type.
@@ -105,6 +116,7 @@ impl Instance {
         let func = unsafe { TypedFunc::<F::Params<'_>, F::Answer>::new_unchecked(export.func) };
         let answer = func.call(&mut self.store, params);
         drop(running);
+        self.fuel_used += self.engine.fuel_used(&self.store, allowance).unwrap_or(0);
         answer.map_err(|error| {
             let error = classify(F::NAME, &error, &self.engine, allowance);
             self.fail(error)

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::profile::Profile;
+
 /// How much a call may do. A call's allowance grows with what it is given and asked for: its *items* are events and
 /// wanted victims, blocks of a question, eight-byte words of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,12 +39,14 @@ impl Budget {
 /// Limits of an [`Engine`](crate::Engine); each closes a way in which a component could harm its host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
+    /// What WebAssembly a component may be made of.
+    pub profile: Profile,
     /// Of each call on the way of a request: `step`, `admit`, `choose`, `choose-plan`.
     pub budget: Budget,
     /// How many calls' worth the rare calls get: instantiation, `describe`, `configure`, `attach`, `save`, `load`.
     pub rare_calls: u32,
-    /// Linear memory of one policy, all its memories together. Default 128 MiB: a million records of any shipped policy fit
-    /// (64 MiB are enough for `lru` and `fifo`, not for the keys that `two-hit` remembers).
+    /// Linear memory of one policy, all its memories together. Default 128 MiB: a million records of any shipped policy take half of
+    /// that. Shipped policies need 40 bytes a record of the group's capacity, `two-hit` 70.
     pub memory_bytes: usize,
     /// Elements of all its tables together.
     pub table_elements: usize,
@@ -58,9 +62,40 @@ pub struct Limits {
     pub answer_slack_bytes: usize,
 }
 
+impl Limits {
+    /// The default limits, or for [`Profile::Interpreted`] what an interpreter and a language's library inside a component need: 64 MiB
+    /// of component, 512 MiB of memory, and 50 ms a call.
+    pub fn of(profile: Profile) -> Self {
+        match profile {
+            Profile::Integer | Profile::Compiled => Self { profile, ..Self::default() },
+            Profile::Interpreted => Self {
+                profile,
+                budget: Budget::Deadline { per_call: Duration::from_millis(50), per_item: Duration::from_micros(50) },
+                rare_calls: 200,
+                memory_bytes: 512 << 20,
+                table_elements: 1 << 20,
+                instances: 256,
+                component_bytes: 64 << 20,
+                stack_bytes: 1 << 20,
+                answer_slack_bytes: 1 << 20,
+            },
+        }
+    }
+
+    /// The same limits with fuel in place of time, about as generous.
+    pub fn fuelled(self) -> Self {
+        let budget = match self.profile {
+            Profile::Integer | Profile::Compiled => Budget::FUEL,
+            Profile::Interpreted => Budget::Fuel { per_call: 100_000_000, per_item: 100_000 },
+        };
+        Self { budget, ..self }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            profile: Profile::default(),
             budget: Budget::DEADLINE,
             rare_calls: 500,
             memory_bytes: 128 << 20,

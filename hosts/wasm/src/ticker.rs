@@ -6,7 +6,7 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// One call that runs now, in the low half of [`Shared::calls`].
@@ -15,6 +15,9 @@ const RUNNING: u64 = 1;
 const BEGUN: u64 = 1 << 32;
 /// Ticks without a call until the thread sleeps: in a busy stretch no call has to wake it.
 const IDLE_TICKS: u32 = 50;
+
+/// Ticks that are made up for at most: a machine that was halted for longer has not let a call run either.
+const MOST_LATE: u32 = 1000;
 
 struct Shared {
     calls: AtomicU64,
@@ -73,6 +76,7 @@ impl Drop for Ticker {
 fn run(shared: &Shared, tick: Duration, advance: &impl Fn()) {
     let mut seen = 0;
     let mut idle = IDLE_TICKS;
+    let mut next = Instant::now() + tick;
     while !shared.stop.load(Ordering::SeqCst) {
         let calls = shared.calls.load(Ordering::SeqCst);
         let quiet = calls == seen && calls.is_multiple_of(BEGUN);
@@ -85,9 +89,18 @@ fn run(shared: &Shared, tick: Duration, advance: &impl Fn()) {
                 thread::park();
             }
             shared.asleep.store(false, Ordering::SeqCst);
+            next = Instant::now() + tick;
         } else {
-            thread::sleep(tick);
-            advance();
+            thread::sleep(next.saturating_duration_since(Instant::now()));
+            // Sleep is always a little too long, on a busy machine much: what is late is made up for, so that it does not add up.
+            let now = Instant::now();
+            if now.saturating_duration_since(next) > tick * MOST_LATE {
+                next = now;
+            }
+            while next <= now {
+                advance();
+                next += tick;
+            }
         }
     }
 }

@@ -3,10 +3,14 @@
 use reprise_core::policy::Kind;
 use wasmtime::component::Component;
 
-use crate::error::LoadError;
+use crate::{error::LoadError, inspect::Form};
 
 /// Version of package `reprise:policy` that this host speaks; a component made for another 0.1 fits.
 const VERSION: &str = "0.1.0";
+/// What versions that fit begin with.
+const COMPATIBLE: &str = "0.1.";
+/// What the names of the contract's interfaces begin with.
+const PACKAGE: &str = "reprise:policy/";
 
 const MAGIC: &[u8] = b"\0asm";
 /// Version field of core modules.
@@ -16,7 +20,7 @@ const COMPONENT: [u8; 4] = [0x0d, 0, 1, 0];
 
 /// The full name of an interface of the contract.
 pub(crate) fn interface(name: &str) -> String {
-    format!("reprise:policy/{name}@{VERSION}")
+    format!("{PACKAGE}{name}@{VERSION}")
 }
 
 /// The world of a kind of policy.
@@ -40,29 +44,52 @@ pub(crate) fn telltale(kind: Kind) -> String {
     interface(demanded(kind)[0])
 }
 
-/// Refuses what is too large or no component, before anything parses it.
-pub(crate) fn check_bytes(bytes: &[u8], origin: &str, kind: Kind, limit: usize) -> Result<(), LoadError> {
-    let origin = || origin.to_owned();
-    let not_wasm = |found| LoadError::NotWasm { origin: origin(), found, world: world(kind), missing: telltale(kind) };
-    if bytes.len() > limit {
-        return Err(LoadError::TooLarge { origin: origin(), bytes: bytes.len(), limit });
-    }
+/// The version in the name of an export, if it is of the contract.
+pub(crate) fn contract(export: &str) -> Option<&str> {
+    export.strip_prefix(PACKAGE)?.split_once('@').map(|(_, version)| version)
+}
+
+/// The kind of policy that exports these names.
+pub(crate) fn kind_of(exports: &[String]) -> Option<Kind> {
+    let exported = |wanted: &str| {
+        exports.iter().filter_map(|name| name.strip_prefix(PACKAGE)?.split_once('@')).any(|(name, version)| {
+            let patch = version.strip_prefix(COMPATIBLE);
+            // A version before a release, such as 0.1.0-rc, fits nothing but itself.
+            name == wanted && patch.is_some_and(|patch| patch.bytes().all(|byte| byte.is_ascii_digit()))
+        })
+    };
+    [Kind::Cache, Kind::Checkpoint].into_iter().find(|&kind| demanded(kind).into_iter().all(exported))
+}
+
+/// Which layer of WebAssembly the first bytes say this is, or what they are instead.
+pub(crate) fn head(bytes: &[u8]) -> Result<Form, String> {
     let head: Option<&[u8; 8]> = bytes.first_chunk();
     match head.map(|head| head.split_at(4)) {
-        Some((magic, version)) if magic == MAGIC && version == COMPONENT => Ok(()),
-        Some((magic, version)) if magic == MAGIC && version == MODULE => {
-            Err(LoadError::Module { origin: origin(), world: world(kind), missing: telltale(kind) })
-        }
+        Some((magic, version)) if magic == MAGIC && version == COMPONENT => Ok(Form::Component),
+        Some((magic, version)) if magic == MAGIC && version == MODULE => Ok(Form::Module),
         Some((magic, version)) if magic == MAGIC => {
-            Err(not_wasm(format!("WebAssembly of the unknown version {}", hexadecimal(version))))
+            Err(format!("WebAssembly of the unknown version {}", hexadecimal(version)))
         }
-        _ => Err(not_wasm(match bytes {
+        _ => Err(match bytes {
             [] => "it is empty".to_owned(),
             _ => format!("it begins with {}", hexadecimal(&bytes[..bytes.len().min(8)])),
-        })),
+        }),
     }
 }
 
+/// Refuses what is too large or no component, before anything parses it.
+pub(crate) fn check_bytes(bytes: &[u8], origin: &str, kind: Kind, limit: usize) -> Result<(), LoadError> {
+    let origin = || origin.to_owned();
+    if bytes.len() > limit {
+        return Err(LoadError::TooLarge { origin: origin(), bytes: bytes.len(), limit });
+    }
+    let (world, missing) = (world(kind), telltale(kind));
+    match head(bytes) {
+        Ok(Form::Component) => Ok(()),
+        Ok(Form::Module) => Err(LoadError::Module { origin: origin(), world, missing }),
+        Err(found) => Err(LoadError::NotWasm { origin: origin(), found, world, missing }),
+    }
+}
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reprise_core::policy::{Event, EventBuffer, GroupInfo, Inserted, Kind, NO_PARENT, Span};
-use reprise_wasm::{Budget, CachePolicy, Component, Engine, Limits, LoadError, PolicyError};
+use reprise_wasm::{Budget, CachePolicy, Candidate, Component, Engine, Limits, LoadError, PolicyError};
 
 mod kit;
 
@@ -189,4 +189,47 @@ fn a_policy_that_fails_its_first_run_is_not_eligible() {
         assert!(matches!(error, LoadError::Behaviour { .. }), "{error}");
         assert!(error.to_string().contains(said), "{error}");
     }
+}
+
+/// A checkpoint policy that also chooses plans: always this index.
+fn planner(index: &str) -> Vec<u8> {
+    let text = format!(
+        r#"(module
+            (memory (export "memory") 1)
+            (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (i32.const 1024))
+            (data (i32.const 0) "\20\00\00\00\04\00\00\00\24\00\00\00\05\00\00\00\00\00\00\00\00\00\00\00")
+            (data (i32.const 32) "none0.1.0")
+            (func (export "reprise:policy/setup@0.1.0#describe") (result i32) (i32.const 0))
+            (func (export "reprise:policy/setup@0.1.0#configure") (param i32 i32) (result i32) (i32.const 64))
+            (func (export "reprise:policy/checkpoints@0.1.0#choose")
+                (param i64 i32 i32 i32 i32 i32 i32) (result i32) (i32.const 64))
+            (func (export "reprise:policy/plan-choice@0.1.0#choose-plan") (param $plans i32) (param $count i32) (result i32)
+                {index}))"#
+    );
+    let world = "world planner { include checkpoint-policy; export plan-choice; }";
+    let change =
+        |wit: &str| if wit.contains("world cache-policy {") { format!("{wit}\n{world}") } else { wit.to_owned() };
+    kit::component(wat::parse_str(text).unwrap(), "planner", change)
+}
+
+#[test]
+fn a_plan_that_was_not_offered_is_not_taken() {
+    let plan = Candidate { computed_tokens: 9, adopted_tokens: 8, replayed_tokens: 1, loaded_bytes: 4096 };
+    let engine = fuelled();
+    let choice = |index: &str, count: usize| {
+        let component = engine.load(&planner(index), "planner", Kind::Checkpoint).unwrap();
+        let mut policy = component.checkpoint(&[]).unwrap();
+        assert!(policy.chooses_plans());
+        policy.choose_plan(&vec![plan; count])
+    };
+    assert_eq!(choice("(i32.sub (local.get $count) (i32.const 1))", 3), Ok(Some(2)));
+    for (index, said) in [("(local.get $count)", "plan 3 of 3"), ("(i32.const -1)", "plan 4294967295 of 3")] {
+        let error = choice(index, 3).unwrap_err();
+        assert_eq!(error, PolicyError::Answer { call: "choose-plan", what: said.to_owned() });
+    }
+    assert!(matches!(choice("unreachable", 3), Err(PolicyError::Trap { call: "choose-plan", .. })));
+    assert!(matches!(
+        choice("(loop $again (br $again)) (i32.const 0)", 3),
+        Err(PolicyError::Deadline { call: "choose-plan", .. })
+    ));
 }

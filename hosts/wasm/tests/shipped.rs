@@ -177,6 +177,27 @@ fn a_million_live_records_do_not_exceed_the_default_memory() {
         let mut victims = Vec::new();
         policy.step(requests.words(), 1_000, &mut victims).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(victims.len(), 1_000, "{name}");
+        // 28 bytes a record, and as many for the keys of two; up to 12 more for those that were neither first nor last when they came.
+        let bytes_per_record = if name == "two-hit" { 56 } else { 28 };
+        let expected = RECORDS as usize * bytes_per_record;
+        assert!(
+            (expected..expected + (12 << 20)).contains(&policy.memory_bytes()),
+            "{name}: {}",
+            policy.memory_bytes()
+        );
+    }
+}
+
+#[test]
+fn four_million_records_do_not_need_more_than_256_mib() {
+    let engine = Engine::new(&Limits { memory_bytes: 256 << 20, ..Limits::default() }).unwrap();
+    for name in ["lru", "fifo", "two-hit"] {
+        let requests = Requests::of_capacity(1, 4_000_000);
+        // All of it is taken at once, so that nothing has to be moved later.
+        let mut policy = load(&engine, name, Kind::Cache).cache(&[], &requests.groups()).unwrap();
+        let before = policy.memory_bytes();
+        policy.step(&[], 1, &mut Vec::new()).unwrap();
+        assert!(policy.memory_bytes() == before && before < 240 << 20, "{name}: {before}");
     }
 }
 

@@ -1,9 +1,9 @@
-//! The components there are, and how one is made: a `cdylib` compiled for wasm32, wrapped by `wit-component`.
+//! The components there are, and how one is made: a `cdylib` compiled for wasm32, made a component.
 
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result, bail};
-use wit_component::ComponentEncoder;
+use reprise_components_build::{Metadata, make};
 
 use crate::toolchain::{TARGET, Toolchain};
 
@@ -15,17 +15,39 @@ pub struct Component {
     example: &'static str,
     /// The world of `wit/` it exports.
     pub world: &'static str,
+    /// One line about it.
+    about: &'static str,
     /// Shipped in `policies/dist`, or a fixture of the tests.
     pub shipped: bool,
 }
 
 impl Component {
-    const fn shipped(name: &'static str, world: &'static str) -> Self {
-        Self { name, example: name, world, shipped: true }
+    const fn shipped(name: &'static str, world: &'static str, about: &'static str) -> Self {
+        Self { name, example: name, world, about, shipped: true }
     }
 
-    const fn fixture(name: &'static str, world: &'static str) -> Self {
-        Self { name, example: name, world, shipped: false }
+    const fn fixture(name: &'static str, world: &'static str, about: &'static str) -> Self {
+        Self { name, example: name, world, about, shipped: false }
+    }
+
+    /// What is written into it. The version is that of the workspace, which policies share.
+    fn metadata(&self) -> Metadata {
+        let text = |text: &str| Some(text.to_owned());
+        Metadata {
+            name: text(self.name),
+            version: text(env!("CARGO_PKG_VERSION")),
+            description: text(self.about),
+            licenses: text(env!("CARGO_PKG_LICENSE")),
+            source: Some(format!("policies/components/src/{}", self.source())),
+            // Which compiler, the manifest says.
+            language: Some(("Rust".to_owned(), String::new())),
+            ..Metadata::default()
+        }
+    }
+
+    /// Its source in `policies/components/src`.
+    fn source(&self) -> String {
+        if self.name == "core" { "core/mod.rs".to_owned() } else { format!("{}.rs", self.name.replace('-', "_")) }
     }
 
     /// Where it is committed, from the workspace's root.
@@ -37,16 +59,27 @@ impl Component {
 
 /// All components, in the manifest's order.
 pub const COMPONENTS: &[Component] = &[
-    Component { example: "core-exports", ..Component::shipped("core", "core") },
-    Component::shipped("full", "checkpoint-policy"),
-    Component::shipped("periodic", "checkpoint-policy"),
-    Component::shipped("zero", "checkpoint-policy"),
-    Component::shipped("events", "checkpoint-policy"),
-    Component::shipped("lru", "cache-policy-complete"),
-    Component::shipped("fifo", "cache-policy-complete"),
-    Component::shipped("two-hit", "cache-policy-complete"),
-    Component::fixture("hostile", "cache-policy-complete"),
-    Component::fixture("hostile-checkpoints", "checkpoint-policy"),
+    Component {
+        example: "core-exports",
+        ..Component::shipped("core", "core", "names of blocks, layouts of records, and plans, as every host has them")
+    },
+    Component::shipped("full", "checkpoint-policy", "a checkpoint at the end of every block"),
+    Component::shipped("periodic", "checkpoint-policy", "a checkpoint every so many tokens"),
+    Component::shipped("zero", "checkpoint-policy", "no checkpoint: a hit recomputes its windows"),
+    Component::shipped(
+        "events",
+        "checkpoint-policy",
+        "a checkpoint at the end of a prompt and where it leaves a cached path",
+    ),
+    Component::shipped("lru", "cache-policy-complete", "the leaf used least recently goes first"),
+    Component::shipped("fifo", "cache-policy-complete", "the leaf inserted first goes first"),
+    Component::shipped(
+        "two-hit",
+        "cache-policy-complete",
+        "lru that lets a block into a full pool only at second sight",
+    ),
+    Component::fixture("hostile", "cache-policy-complete", "misbehaves on demand, for tests"),
+    Component::fixture("hostile-checkpoints", "checkpoint-policy", "misbehaves on demand, for tests"),
 ];
 
 /// A component and its bytes.
@@ -74,10 +107,7 @@ pub fn build_all(root: &Path, toolchain: &Toolchain) -> Result<Vec<Built>> {
 fn wrap(component: &'static Component, folder: &Path) -> Result<Built> {
     let path = folder.join(format!("{}.wasm", component.example.replace('-', "_")));
     let module = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
-    let bytes = ComponentEncoder::default()
-        .validate(true)
-        .module(&module)
-        .and_then(|encoder| encoder.encode())
+    let bytes = make(&module, Some(component.world), &component.metadata())
         .with_context(|| format!("making a component of {}", path.display()))?;
     Ok(Built { component, bytes })
 }

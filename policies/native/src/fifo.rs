@@ -34,7 +34,9 @@ impl Policy for Fifo {
 }
 
 impl CachePolicy for Fifo {
-    fn attach(&mut self, _: &[GroupInfo]) {}
+    fn attach(&mut self, groups: &[GroupInfo]) {
+        self.ranking.reserve(groups);
+    }
 
     fn step(&mut self, events: Events<'_>, want: u32, victims: &mut Vec<u32>) {
         for event in events {

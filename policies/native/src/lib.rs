@@ -9,7 +9,9 @@ extern crate alloc;
 mod checkpoints;
 mod fifo;
 mod lru;
+mod order;
 mod ranking;
+mod seen;
 mod two_hit;
 
 pub use checkpoints::{Events, Full, Periodic, Zero};

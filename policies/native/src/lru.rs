@@ -42,7 +42,9 @@ impl Policy for Lru {
 }
 
 impl CachePolicy for Lru {
-    fn attach(&mut self, _: &[GroupInfo]) {}
+    fn attach(&mut self, groups: &[GroupInfo]) {
+        self.ranking.reserve(groups);
+    }
 
     fn step(&mut self, events: Events<'_>, want: u32, victims: &mut Vec<u32>) {
         for event in events {

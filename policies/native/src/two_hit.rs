@@ -1,19 +1,16 @@
 //! `two-hit`: leaf LRU that lets a block into a full pool only at second sight.
 
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::vec::Vec;
 
-use reprise_core::{
-    policy::{Admission, CachePolicy, Description, Events, GroupInfo, Kind, Policy, Settings},
-    tree::Index,
-};
+use reprise_core::policy::{Admission, CachePolicy, Description, Events, GroupInfo, Kind, Policy, Settings};
 
-use crate::lru::Lru;
+use crate::{lru::Lru, seen::Seen};
 
 /// LRU with a memory of what was asked for in earlier requests: the last 2 × capacity distinct blocks, first in first out.
 #[derive(Clone, Debug, Default)]
 pub struct TwoHit {
     order: Lru,
-    seen: Memory,
+    seen: Seen,
 }
 
 impl Policy for TwoHit {
@@ -33,8 +30,9 @@ impl Policy for TwoHit {
 
 impl CachePolicy for TwoHit {
     fn attach(&mut self, groups: &[GroupInfo]) {
+        self.order.attach(groups);
         let records = groups.iter().filter(|group| group.tree).map(|group| group.capacity_records).sum::<u64>();
-        self.seen = Memory::new(u32::try_from(records.saturating_mul(2)).unwrap_or(u32::MAX));
+        self.seen = Seen::new(u32::try_from(records.saturating_mul(2)).unwrap_or(u32::MAX));
     }
 
     fn step(&mut self, events: Events<'_>, want: u32, victims: &mut Vec<u32>) {
@@ -52,7 +50,7 @@ impl CachePolicy for TwoHit {
 
     /// The keys in order of first sight, 8 bytes each, little endian.
     fn save(&self) -> Vec<u8> {
-        self.seen.keys.iter().flat_map(|key| key.to_le_bytes()).collect()
+        self.seen.keys().flat_map(|key| key.to_le_bytes()).collect()
     }
 
     fn load(&mut self, bytes: &[u8]) -> bool {
@@ -63,55 +61,6 @@ impl CachePolicy for TwoHit {
             }
         }
         rest.is_empty()
-    }
-}
-
-/// The last `limit` distinct keys. The index holds the number of each key's first sight; a key stands at that number less the number
-/// of the oldest.
-#[derive(Clone, Debug)]
-struct Memory {
-    limit: usize,
-    keys: VecDeque<u64>,
-    /// Number of the oldest key in `keys`, wrapping below [`NUMBERS`].
-    oldest: u32,
-    index: Index,
-}
-
-/// Numbers of sight are below this; the index does not take `u32::MAX`.
-const NUMBERS: u32 = 1 << 31;
-
-impl Default for Memory {
-    fn default() -> Self {
-        Self::new(0)
-    }
-}
-
-impl Memory {
-    /// Takes all its memory at once: growing later would cost one unlucky request the move of all keys.
-    fn new(limit: u32) -> Self {
-        let limit = limit.min(NUMBERS / 2);
-        let keys = VecDeque::with_capacity(limit as usize);
-        Self { limit: limit as usize, keys, oldest: 0, index: Index::new(limit) }
-    }
-
-    fn contains(&self, key: u64) -> bool {
-        let place = |number: u32| number.wrapping_sub(self.oldest) & (NUMBERS - 1);
-        self.index.find(key, |number| self.keys[place(number) as usize] == key).is_some()
-    }
-
-    fn insert(&mut self, key: u64) {
-        if self.limit == 0 || self.contains(key) {
-            return;
-        }
-        if self.keys.len() == self.limit
-            && let Some(dropped) = self.keys.pop_front()
-        {
-            self.index.remove(dropped, self.oldest);
-            self.oldest = (self.oldest + 1) & (NUMBERS - 1);
-        }
-        let number = (self.oldest + self.keys.len() as u32) & (NUMBERS - 1);
-        self.keys.push_back(key);
-        self.index.insert(key, number);
     }
 }
 

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
+use crate::replay::ShadowChoice;
+
 use super::{CacheOptions, PlannerName, PolicyOptions, PriceOptions, TraceOptions};
 
 /// What to replay, through which cache.
@@ -37,6 +39,10 @@ pub struct Replay {
     /// How one of several exact plans is taken
     #[arg(long, value_name = "PLANNER", value_enum, default_value_t = PlannerName::MinCompute, help_heading = "Policies")]
     pub planner: PlannerName,
+    /// Run a candidate beside the policies that serve, on books of its own with the same quotas, and report what it would have done:
+    /// POLICY, or eviction=POLICY or checkpoints=POLICY; one for each seat
+    #[arg(long, value_name = "POLICY", help_heading = "Policies")]
+    pub shadow: Vec<ShadowChoice>,
     /// Exit with 3 if a policy failed, although the replay went on without it
     #[arg(long, help_heading = "Policies")]
     pub strict_policy: bool,
@@ -61,7 +67,7 @@ pub struct Replay {
 }
 
 /// Options that mean nothing without types.
-const TYPED_ONLY: [&str; 18] = [
+const TYPED_ONLY: [&str; 21] = [
     "session_gap",
     "model",
     "block_tokens",
@@ -75,6 +81,9 @@ const TYPED_ONLY: [&str; 18] = [
     "native",
     "no_replay",
     "swap",
+    "pin",
+    "policy_profile",
+    "shadow",
     "strict_policy",
     "load_gib_per_second",
     "load_record_us",
@@ -88,6 +97,7 @@ Examples:
   reprise replay trace.jsonl.gz                          your trace, books only
   reprise replay trace.jsonl --checkpoints periodic:4096 --eviction fifo
   reprise replay trace.jsonl --eviction mine.wasm:ways=8 --swap 5000:eviction=lru
+  reprise replay trace.jsonl --shadow mine.wasm          what mine.wasm would have done instead
   reprise replay trace.jsonl --store /mnt/nvme/cache --limit 1000 --json
   reprise replay trace.jsonl --planner min-time --load-gib-per-second 0.4
   reprise replay trace.jsonl --untyped --capacity-blocks 7027 --eviction optimal

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use reprise::PolicyChoice;
+use reprise::{Pin, PolicyChoice, PolicyProfile};
 
 use crate::{replay::Swap, trace::Format};
 
@@ -61,6 +61,14 @@ pub struct PolicyOptions {
     /// Never replay tokens to rebuild windows: go on from checkpoints only
     #[arg(long, help_heading = "Policies")]
     pub no_replay: bool,
+    /// Refuse a component that calls itself NAME unless its BLAKE3 digest is HEX (`reprise policy inspect` prints it); may be
+    /// repeated
+    #[arg(long, value_name = "NAME=HEX", help_heading = "Policies")]
+    pub pin: Vec<Pin>,
+    /// The widest set of WebAssembly features that a policy may use: integer, compiled, or interpreted for guests in Python or
+    /// JavaScript, whose calls may take long
+    #[arg(long, value_name = "PROFILE", default_value_t, help_heading = "Policies")]
+    pub policy_profile: PolicyProfile,
     /// Put in another policy before request N, its predecessor's knowledge handed over: N:eviction=POLICY or
     /// N:checkpoints=POLICY; may be repeated
     #[arg(long, value_name = "SWAP", help_heading = "Policies")]

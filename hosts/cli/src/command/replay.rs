@@ -13,7 +13,7 @@ use super::{
 use crate::{
     args,
     figures::human_bytes,
-    replay::{Options, replay},
+    replay::{Options, replay, shadowing},
     report::Report,
 };
 
@@ -28,6 +28,7 @@ pub(super) fn run(arguments: &args::Replay) -> Result<(), Failure> {
         ..configure(&arguments.cache, &arguments.policies, &arguments.prices, sample)?
     };
     check(&arguments.policies.swap, &config, &trace)?;
+    let shadow = shadowing(&arguments.shadow, arguments.policies.policy_profile).map_err(Failure::input)?;
     // Lives until the report is out: the store of a sample is temporary.
     let mut temporary = None;
     if config.store.is_none() && sample && !arguments.dry_run {
@@ -42,6 +43,7 @@ pub(super) fn run(arguments: &args::Replay) -> Result<(), Failure> {
     let options = Options {
         limit: arguments.limit,
         verify: arguments.verify.unwrap_or(config.store.is_some()),
+        shadow,
         ..replay_options(&arguments.trace, &arguments.policies)?
     };
     check_space(&config, temporary.is_some())?;

@@ -55,6 +55,8 @@ pub(super) fn configure(
         native_policies: policies.native,
         replay: !policies.no_replay,
         prices: price(prices)?,
+        policy_profile: policies.policy_profile,
+        pins: policies.pin.iter().cloned().collect(),
         deterministic: true,
         ..Config::new(model).map_err(Failure::input)?
     })
@@ -84,7 +86,7 @@ pub(super) fn check(swaps: &[Swap], config: &Config, trace: &Trace) -> Result<()
         .map_err(Failure::input)?;
     Grid::new(config.block_tokens, trace.block_tokens).map_err(Failure::input)?;
     for Swap { before, role, choice } in swaps {
-        reprise::check(*role, choice)
+        reprise::check(*role, choice, config.policy_profile)
             .with_context(|| format!("the swap before request {before}"))
             .map_err(Failure::Input)?;
     }
@@ -98,6 +100,7 @@ pub(super) fn replay_options(trace: &TraceOptions, policies: &PolicyOptions) -> 
         limit: None,
         session_gap_us: whole("--session-gap", "seconds", gap, (gap * 1e6).round())?,
         swaps: policies.swap.clone(),
+        shadow: None,
         verify: false,
     })
 }
@@ -115,7 +118,9 @@ pub(super) fn open(config: Config) -> Result<Cache, Failure> {
 /// The same for a replay that did not end.
 pub(super) fn replay_failure(error: ReplayError) -> Failure {
     match error {
-        error @ (ReplayError::Misfit(_) | ReplayError::Swap { .. }) => Failure::input(error),
+        error @ (ReplayError::Misfit(_) | ReplayError::Swap { .. } | ReplayError::Shadow { .. }) => {
+            Failure::input(error)
+        }
         error => Failure::work(error),
     }
 }

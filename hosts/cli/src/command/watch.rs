@@ -45,8 +45,9 @@ impl Watch {
 
     fn warn(&mut self, cache: &Cache) {
         for notice in cache.policies().take_notices() {
-            self.policy_failures += 1;
-            self.bar.suspend(|| eprintln!("reprise: warning: {notice}"));
+            self.policy_failures += usize::from(notice.failure);
+            let kind = if notice.failure { "warning" } else { "note" };
+            self.bar.suspend(|| eprintln!("reprise: {kind}: {notice}"));
         }
     }
 }

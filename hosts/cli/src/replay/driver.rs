@@ -48,6 +48,10 @@ impl<'a> Driver<'a> {
         let mut swaps = options.swaps.clone();
         swaps.sort_by_key(|swap| swap.before);
         let names = Names::new(cache, trace)?;
+        if let Some(shadowing) = &options.shadow {
+            let begun = cache.policies().shadow(shadowing);
+            begun.map_err(|source| ReplayError::Shadow { source: Box::new(source) })?;
+        }
         let check = Check::new(options.verify && names.key.is_some());
         Ok(Self {
             cache,

@@ -4,16 +4,18 @@ mod driver;
 mod naming;
 mod outcome;
 mod payload;
+mod shadow;
 mod swap;
 
 use std::time::Instant;
 
 use driver::Driver;
-use reprise::{Cache, PlanGuard};
+use reprise::{Cache, PlanGuard, Shadowing};
 
 pub use naming::{Grid, Misfit};
-pub use outcome::{FailedSwap, IoTimes, Outcome};
+pub use outcome::{FailedSwap, Integers, IoTimes, Outcome};
 pub use payload::{Check, Payload};
+pub use shadow::{ShadowChoice, ShadowError, shadowing};
 pub use swap::{Swap, SwapError};
 
 use crate::trace::Trace;
@@ -27,6 +29,8 @@ pub struct Options {
     pub session_gap_us: u64,
     /// Policies to put in on the way.
     pub swaps: Vec<Swap>,
+    /// Candidates to run beside the policies that serve.
+    pub shadow: Option<Shadowing>,
     /// Compare every loaded byte with what it must be.
     pub verify: bool,
 }
@@ -52,6 +56,12 @@ pub enum ReplayError {
         number: u64,
         /// What was to come in.
         choice: String,
+        /// Why.
+        source: Box<reprise::PolicyError>,
+    },
+    /// The candidates of a shadow did not come in.
+    #[error("putting the candidates into the shadow")]
+    Shadow {
         /// Why.
         source: Box<reprise::PolicyError>,
     },

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use reprise::{Cache, Counters, Group, Role, Stats};
+use reprise::{Cache, Counters, Group, Role, ShadowReport, Stats};
 use serde::Serialize;
 
 /// The integers that two replays of the same trace with the same options agree on.
@@ -72,6 +72,8 @@ pub struct Outcome {
     pub skipped_swaps: Vec<u64>,
     /// Swaps that were not made because the policy failed on its way in; the running one stayed.
     pub failed_swaps: Vec<FailedSwap>,
+    /// What the candidates of a shadow would have done.
+    pub shadow: Option<ShadowReport>,
 }
 
 /// A policy that failed on its way in.
@@ -109,7 +111,8 @@ impl Outcome {
     ) -> Self {
         let stats = cache.stats();
         let integers = Integers::of(&stats);
-        Self { integers, stats, elapsed, decisions, verified_bytes, io, skipped_swaps, failed_swaps }
+        let shadow = cache.policies().end_shadow();
+        Self { integers, stats, elapsed, decisions, verified_bytes, io, skipped_swaps, failed_swaps, shadow }
     }
 }
 

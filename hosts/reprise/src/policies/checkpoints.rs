@@ -1,13 +1,14 @@
 //! Where windows are kept: the checkpoint policy asked, its answer checked.
 
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError};
 
 use reprise_core::{checkpoint::Strategy, policy::Span};
 
 use super::{
     Notice, PolicyError, PolicyStatus, Role,
-    runner::{CheckpointRunner, Origin},
-    seat::Seat,
+    offstage::Offstage,
+    runner::{CheckpointRunner, OfferedPlan, Origin},
+    seat::{Script, Seat, Sentence, restart_delay},
 };
 use crate::cache::lock;
 
@@ -16,8 +17,23 @@ const FALLBACK: Strategy = Strategy::Events { back_blocks: 0 };
 
 /// The seat of the checkpoint policy.
 pub(crate) struct CheckpointSeat {
-    seat: Mutex<Seat<CheckpointRunner>>,
+    stage: Arc<Stage>,
+    offstage: Offstage,
+    /// Failures are dealt with where they happen, so that a run can be repeated.
+    deterministic: bool,
+}
+
+struct Stage {
+    seat: Mutex<Occupied>,
     allowed_strikes: u32,
+}
+
+/// Who sits there, and who did until the present one has answered.
+struct Occupied {
+    seat: Seat<CheckpointRunner>,
+    trial: Option<Seat<CheckpointRunner>>,
+    /// Changes whenever another policy takes the seat.
+    generation: u64,
 }
 
 impl CheckpointSeat {
@@ -25,22 +41,28 @@ impl CheckpointSeat {
     ///
     /// # Errors
     /// When there is no policy to run.
-    pub fn new(loaded: Result<Origin, PolicyError>, name: &str, allowed_strikes: u32) -> Result<Self, PolicyError> {
+    pub fn new(
+        loaded: Result<Origin, PolicyError>,
+        name: &str,
+        (allowed_strikes, deterministic): (u32, bool),
+    ) -> Result<Self, PolicyError> {
         let seated = loaded.and_then(|origin| {
             let running = origin.checkpoint()?;
-            Ok(Seat::new(Role::Checkpoints, origin, running, allowed_strikes))
+            Ok(Seat::new(Role::Checkpoints, Script { origin, saved: None }, running, allowed_strikes))
         });
         let seat = match seated {
             Err(error) if error.is_misbehaviour() => Seat::vacant(Role::Checkpoints, name, &error),
             seated => seated?,
         };
-        Ok(Self { seat: Mutex::new(seat), allowed_strikes })
+        let seat = Mutex::new(Occupied { seat, trial: None, generation: 0 });
+        let stage = Arc::new(Stage { seat, allowed_strikes });
+        Ok(Self { stage, offstage: Offstage::default(), deterministic })
     }
 
     /// Appends the positions to keep for `span`. Returns whether the policy itself answered: if it is busy with another request, has
     /// failed or was retired, the native `events` does.
     pub fn choose(&self, span: &Span, positions: &mut Vec<u32>) -> bool {
-        let mut seat = match self.seat.try_lock() {
+        let mut turn = match self.stage.seat.try_lock() {
             Ok(seat) => seat,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
@@ -48,43 +70,134 @@ impl CheckpointSeat {
                 return false;
             }
         };
-        let Some(running) = &mut seat.running else {
+        let occupied = &mut *turn;
+        let Some(running) = &mut occupied.seat.running else {
             FALLBACK.choose(span, positions);
             return false;
         };
         let answer = running.choose(span, positions).and_then(|()| check(span, positions));
-        seat.status.calls += 1;
+        occupied.seat.status.calls += 1;
         match answer {
             Ok(()) => {
-                seat.status.decisions += positions.len() as u64;
+                occupied.seat.status.decisions += positions.len() as u64;
+                occupied.trial = None;
                 true
             }
             Err(error) => {
                 positions.clear();
                 FALLBACK.choose(span, positions);
-                if seat.strike(&error) {
-                    match seat.origin.as_ref().map(Origin::checkpoint) {
-                        Some(Ok(fresh)) => seat.running = Some(fresh),
-                        _ => seat.retire(),
-                    }
-                }
+                self.punish(occupied, &error);
                 false
             }
         }
     }
 
+    /// Whether the policy wants to be asked which plan to take.
+    pub fn chooses_plans(&self) -> bool {
+        let seat = self.stage.seat.try_lock();
+        seat.is_ok_and(|turn| turn.seat.running.as_ref().is_some_and(CheckpointRunner::chooses_plans))
+    }
+
+    /// The index of the plan to take, if the policy has a say.
+    pub fn choose_plan(&self, offered: &[OfferedPlan]) -> Option<usize> {
+        let mut turn = self.stage.seat.try_lock().ok()?;
+        let occupied = &mut *turn;
+        let answer = occupied.seat.running.as_mut()?.choose_plan(offered);
+        occupied.seat.status.calls += 1;
+        answer.unwrap_or_else(|error| {
+            self.punish(occupied, &error);
+            None
+        })
+    }
+
+    /// Notes a failure. A policy that has just come in gives the seat back; another one is made anew, or retired.
+    fn punish(&self, occupied: &mut Occupied, error: &PolicyError) {
+        if let Some(before) = occupied.trial.take() {
+            occupied.generation += 1;
+            occupied.seat.return_to(before, error);
+            return;
+        }
+        let (stage, generation) = (Arc::clone(&self.stage), occupied.generation);
+        match occupied.seat.strike(error).0 {
+            Sentence::Retired => {}
+            Sentence::Again(script) | Sentence::Back(script) if self.deterministic => occupied.remake(script),
+            Sentence::Again(script) | Sentence::Back(script) => {
+                let delay = restart_delay(occupied.seat.status.strikes);
+                let begun = self.offstage.run(move |curtain| {
+                    if curtain.wait(delay) {
+                        let made = script.origin.checkpoint();
+                        lock(&stage.seat).end_restart(generation, made);
+                    }
+                });
+                if let Err(error) = begun {
+                    occupied.seat.retire();
+                    occupied.seat.notice(format!("cannot be made anew, the machine has no thread for it: {error}"));
+                }
+            }
+        }
+    }
+
+    /// Seats another policy. The running one is kept if the new one fails on its way in, and until it has answered.
     pub fn swap(&self, origin: Origin) -> Result<(), PolicyError> {
-        let fresh = Seat::new(Role::Checkpoints, origin.clone(), origin.checkpoint()?, self.allowed_strikes);
-        lock(&self.seat).give_to(fresh);
+        let running = origin.checkpoint()?;
+        let script = Script { origin, saved: None };
+        let mut next = Seat::new(Role::Checkpoints, script, running, self.stage.allowed_strikes);
+        let mut turn = lock(&self.stage.seat);
+        let occupied = &mut *turn;
+        if !occupied.seat.status.retired {
+            next.predecessor.clone_from(&occupied.seat.script);
+        }
+        let old = occupied.seat.give_to(next);
+        occupied.trial = old.running.is_some().then_some(old);
+        occupied.generation += 1;
         Ok(())
     }
 
+    /// What the policy in the seat is made of.
+    pub fn origin(&self) -> Option<Origin> {
+        Some(lock(&self.stage.seat).seat.script.as_ref()?.origin.clone())
+    }
+
+    pub fn remark(&self, text: String) {
+        lock(&self.stage.seat).seat.remark(text);
+    }
+
     pub fn status(&self) -> PolicyStatus {
-        lock(&self.seat).status.clone()
+        lock(&self.stage.seat).seat.status.clone()
     }
 
     pub fn take_notices(&self) -> Vec<Notice> {
-        lock(&self.seat).take_notices()
+        lock(&self.stage.seat).seat.take_notices()
+    }
+}
+
+impl Occupied {
+    /// Makes a policy anew without waiting.
+    fn remake(&mut self, mut script: Script) {
+        loop {
+            let error = match script.origin.checkpoint() {
+                Ok(running) => return self.seat.sit_down(running),
+                Err(error) => error,
+            };
+            match self.seat.strike(&error).0 {
+                Sentence::Again(next) | Sentence::Back(next) => script = next,
+                Sentence::Retired => return,
+            }
+        }
+    }
+
+    /// A policy was made anew, or was not, for the seat as it was in `generation`.
+    fn end_restart(&mut self, generation: u64, made: Result<CheckpointRunner, PolicyError>) {
+        if self.generation != generation {
+            return;
+        }
+        match made {
+            Ok(running) => self.seat.sit_down(running),
+            Err(error) => match self.seat.strike(&error).0 {
+                Sentence::Again(script) | Sentence::Back(script) => self.remake(script),
+                Sentence::Retired => {}
+            },
+        }
     }
 }
 

@@ -1,17 +1,27 @@
 //! The policies of a cache: asked, checked, replaced when they fail, swapped while the cache serves.
 
 mod checkpoints;
+mod engines;
 mod eviction;
+mod handover;
+mod occupied;
+mod offstage;
 mod runner;
 mod seat;
+mod shadow;
+mod stage;
 
 use reprise_core::policy::Kind;
 
 pub(crate) use checkpoints::CheckpointSeat;
-pub(crate) use eviction::{EvictionSeat, Question};
-pub(crate) use runner::Loader;
+pub(crate) use eviction::EvictionSeat;
+pub(crate) use occupied::Question;
 pub use runner::PolicyError;
+pub(crate) use runner::{Loader, OfferedPlan, Origin, Terms};
+pub(crate) use seat::Script;
 pub use seat::{Notice, PolicyStatus, Role};
+pub(crate) use shadow::{LivePlan, Message, ShadowSeat};
+pub use shadow::{Promotion, ShadowFigures, ShadowReport, Shadowing};
 
 use crate::{cache::Inner, choice::PolicyChoice};
 
@@ -26,7 +36,7 @@ impl Policies<'_> {
     /// When the policy does not load, is of another kind, refuses its settings, or fails while it is told what there is.
     pub fn swap(&self, role: Role, choice: &PolicyChoice) -> Result<(), PolicyError> {
         match role {
-            Role::Eviction => self.0.eviction.swap(self.0.loader.load(choice, Kind::Cache)?, &self.0.ledger),
+            Role::Eviction => self.0.eviction.swap(self.0.loader.load(choice, Kind::Cache)?, None),
             Role::Checkpoints => self.0.checkpoints.swap(self.0.loader.load(choice, Kind::Checkpoint)?),
         }
     }
@@ -45,12 +55,41 @@ impl Policies<'_> {
         match role {
             Role::Eviction => {
                 let origin = self.0.loader.load_bytes(bytes, origin, settings, Kind::Cache)?;
-                self.0.eviction.swap(origin, &self.0.ledger)
+                self.0.eviction.swap(origin, None)
             }
             Role::Checkpoints => {
                 self.0.checkpoints.swap(self.0.loader.load_bytes(bytes, origin, settings, Kind::Checkpoint)?)
             }
         }
+    }
+
+    /// Runs candidates on the live requests, on books of their own with the same quotas, beside the policies in the seats: no I/O, no
+    /// say in any request. A shadow that is at work already ends. It begins with what is resident now, and a policy that
+    /// remembers more begins with what the one of its name in the seat remembers.
+    ///
+    /// # Errors
+    /// When a candidate does not load, refuses its settings or fails at once; when a role has neither a candidate nor a running policy.
+    pub fn shadow(&self, shadowing: &Shadowing) -> Result<(), PolicyError> {
+        self.0.shadow.begin(shadow::Books::open(self.0, shadowing)?, self.0.config.deterministic)
+    }
+
+    /// What the shadow has found so far, all requests included that were made before; `None` without one.
+    pub fn shadow_report(&self) -> Option<ShadowReport> {
+        self.0.shadow.report()
+    }
+
+    /// Puts the shadow's candidates into the seats, with what they remember, as [`Policies::swap`] does. From then on the shadow stands
+    /// still; its report stays until [`Policies::end_shadow`].
+    ///
+    /// # Errors
+    /// When there is no shadow, or a candidate fails on its way in: the seat is left as it was.
+    pub fn promote(&self) -> Result<(), PolicyError> {
+        self.0.shadow.promote().unwrap_or(Err(PolicyError::NoShadow))
+    }
+
+    /// Ends the shadow. Returns what it found.
+    pub fn end_shadow(&self) -> Option<ShadowReport> {
+        self.0.shadow.end()
     }
 
     /// How the policies are doing.

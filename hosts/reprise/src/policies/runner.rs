@@ -1,15 +1,20 @@
 //! One running policy, native or component, behind the same calls.
 
-use std::fs;
+use std::{
+    collections::HashMap,
+    fs,
+    sync::{Arc, Mutex},
+};
 
 use reprise_core::policy::{
     Admission, CachePolicy, CheckpointPolicy, Description, Events, GroupInfo, Kind, Policy, Settings, Span,
 };
 use reprise_policies as native;
-use reprise_wasm::{Budget, Engine, Limits};
+use reprise_wasm::Profile;
 use thiserror::Error;
 
-use crate::choice::PolicyChoice;
+use super::engines::Engines;
+use crate::{cache::lock, choice::PolicyChoice, config::CompileCacheChoice, pin::Pins};
 
 /// Why a policy does not load, or what it did wrong.
 #[derive(Debug, Error)]
@@ -46,6 +51,39 @@ pub enum PolicyError {
     /// The component failed in a call.
     #[error(transparent)]
     Call(#[from] reprise_wasm::PolicyError),
+    /// Another component than the one that the policy's name is pinned to.
+    #[error(
+        "{origin} calls itself `{name}`, which is pinned to the component with the BLAKE3 digest {wanted}; this one has {found}: use \
+         the pinned file, or change the pin if the new one is meant"
+    )]
+    Pinned {
+        /// Where it came from.
+        origin: String,
+        /// Its name.
+        name: String,
+        /// The digest pinned.
+        wanted: String,
+        /// Its own.
+        found: String,
+    },
+    /// There is no policy in a seat that a shadow could copy, and no candidate for it.
+    #[error("the {role} policy was retired: a shadow needs a candidate for that seat, too")]
+    NoPolicy {
+        /// `eviction` or `checkpoint`.
+        role: &'static str,
+    },
+    /// There is no shadow.
+    #[error("there is no shadow whose candidates could be promoted: begin one with `shadow`")]
+    NoShadow,
+    /// A thread could not be started.
+    #[error("starting a thread for policies: too many threads or too little memory")]
+    Thread {
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The cache goes, and nothing is put in its seats any more.
+    #[error("the cache is closing")]
+    Closing,
     /// An answer that the host's checks refused.
     #[error("invalid answer: {0}")]
     Answer(String),
@@ -58,13 +96,17 @@ impl PolicyError {
         match self {
             Self::Load(error) => matches!(error, reprise_wasm::LoadError::Behaviour { .. }),
             Self::Call(_) | Self::Answer(_) => true,
-            Self::Unknown { .. } | Self::Read { .. } | Self::Settings { .. } => false,
+            Self::Unknown { .. }
+            | Self::Read { .. }
+            | Self::Settings { .. }
+            | Self::Pinned { .. }
+            | Self::NoPolicy { .. }
+            | Self::NoShadow
+            | Self::Thread { .. }
+            | Self::Closing => false,
         }
     }
 }
-
-/// Linear memory of one policy: `two-hit` with room for four million blocks needs this much; what is not touched costs nothing.
-const MEMORY_BYTES: usize = 256 << 20;
 
 /// Where a policy comes from: enough to make another instance of it.
 #[derive(Clone)]
@@ -85,17 +127,36 @@ const SHIPPED_CHECKPOINTS: [Description; 4] =
 const SHIPPED_CACHES: [Description; 3] =
     [native::Lru::DESCRIPTION, native::Fifo::DESCRIPTION, native::TwoHit::DESCRIPTION];
 
-/// Loads policies for one cache.
+/// On what terms policies are loaded.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Terms {
+    /// Shipped policies run natively.
+    pub native: bool,
+    /// Calls are bounded by fuel.
+    pub deterministic: bool,
+    pub pins: Pins,
+    /// The widest profile that is taken.
+    pub profile: Profile,
+    pub compile_cache: CompileCacheChoice,
+}
+
+/// Loads policies for one cache. Clones share the compiler.
+#[derive(Clone)]
 pub(crate) struct Loader {
-    engine: Engine,
+    engines: Engines,
     native: bool,
+    pins: Pins,
+    /// Shipped components that were loaded: few, and a swap to one should not compile it again.
+    shipped: Arc<Mutex<HashMap<String, reprise_wasm::Component>>>,
+    /// Why there is no cache of compiled components, if one was asked for.
+    pub trouble: Option<String>,
 }
 
 impl Loader {
-    pub fn new(native: bool, deterministic: bool) -> std::io::Result<Self> {
-        let budget = if deterministic { Budget::FUEL } else { Budget::DEADLINE };
-        let limits = Limits { budget, memory_bytes: MEMORY_BYTES, ..Limits::default() };
-        Ok(Self { engine: Engine::new(&limits)?, native })
+    pub fn new(terms: Terms) -> Self {
+        let Terms { native, deterministic, pins, profile, compile_cache } = terms;
+        let (engines, trouble) = Engines::new(profile, deterministic, &compile_cache);
+        Self { engines, native, pins, shipped: Arc::default(), trouble }
     }
 
     /// Finds and checks the code of a policy, without running it for this cache yet.
@@ -113,12 +174,18 @@ impl Loader {
     pub fn component(&self, choice: &PolicyChoice, kind: Kind) -> Result<reprise_wasm::Component, PolicyError> {
         match choice {
             PolicyChoice::Shipped { name, .. } => {
-                Ok(self.engine.load(shipped(name, kind)?, &format!("{name} (shipped)"), kind)?)
+                let bytes = shipped(name, kind)?;
+                if let Some(component) = lock(&self.shipped).get(name) {
+                    return Ok(component.clone());
+                }
+                let component = self.pinned(bytes, &format!("{name} (shipped)"), kind)?;
+                lock(&self.shipped).insert(name.clone(), component.clone());
+                Ok(component)
             }
             PolicyChoice::File { path, .. } => {
                 let path = path.display().to_string();
                 let bytes = fs::read(&path).map_err(|source| PolicyError::Read { path: path.clone(), source })?;
-                Ok(self.engine.load(&bytes, &path, kind)?)
+                self.pinned(&bytes, &path, kind)
             }
         }
     }
@@ -131,7 +198,23 @@ impl Loader {
         settings: &[(String, String)],
         kind: Kind,
     ) -> Result<Origin, PolicyError> {
-        Ok(Origin::of(self.engine.load(bytes, origin, kind)?, settings))
+        Ok(Origin::of(self.pinned(bytes, origin, kind)?, settings))
+    }
+
+    /// Loads a component, unless its name is pinned to another.
+    fn pinned(&self, bytes: &[u8], origin: &str, kind: Kind) -> Result<reprise_wasm::Component, PolicyError> {
+        let engine = self.engines.for_component(bytes).map_err(|source| PolicyError::Thread { source })?;
+        let component = engine.load(bytes, origin, kind)?;
+        let (name, found) = (&component.description().name, component.digest());
+        match self.pins.get(name) {
+            Some(wanted) if wanted != found => Err(PolicyError::Pinned {
+                origin: origin.to_owned(),
+                name: name.clone(),
+                wanted: wanted.to_string(),
+                found: found.to_string(),
+            }),
+            _ => Ok(component),
+        }
     }
 }
 
@@ -227,6 +310,9 @@ impl Origin {
     }
 }
 
+/// Schema and bytes of what a policy saved of its own.
+pub(crate) type SavedState = (u32, Vec<u8>);
+
 enum Running {
     Native(Box<dyn CachePolicy + Send>),
     Component(reprise_wasm::CachePolicy),
@@ -258,7 +344,7 @@ impl CacheRunner {
     }
 
     /// What a successor should know, with its schema; `None` if the policy keeps nothing of its own.
-    pub fn save(&mut self) -> Result<Option<(u32, Vec<u8>)>, PolicyError> {
+    pub fn save(&mut self) -> Result<Option<SavedState>, PolicyError> {
         match &mut self.running {
             _ if self.state_schema == 0 => Ok(None),
             Running::Native(policy) => Ok(Some((self.state_schema, policy.save()))),
@@ -276,6 +362,9 @@ impl CacheRunner {
     }
 }
 
+/// A plan as it is offered to a policy.
+pub(crate) use reprise_wasm::Candidate as OfferedPlan;
+
 /// A running checkpoint policy.
 pub(crate) enum CheckpointRunner {
     Native(Box<dyn CheckpointPolicy + Send>),
@@ -283,6 +372,22 @@ pub(crate) enum CheckpointRunner {
 }
 
 impl CheckpointRunner {
+    /// Whether it chooses among plans.
+    pub fn chooses_plans(&self) -> bool {
+        match self {
+            Self::Native(_) => false,
+            Self::Component(policy) => policy.chooses_plans(),
+        }
+    }
+
+    /// The index of the plan to take, if it chooses.
+    pub fn choose_plan(&mut self, offered: &[OfferedPlan]) -> Result<Option<usize>, PolicyError> {
+        match self {
+            Self::Native(_) => Ok(None),
+            Self::Component(policy) => Ok(policy.choose_plan(offered)?),
+        }
+    }
+
     pub fn choose(&mut self, span: &Span, positions: &mut Vec<u32>) -> Result<(), PolicyError> {
         match self {
             Self::Native(policy) => policy.choose(span, positions),

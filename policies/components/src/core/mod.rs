@@ -1,4 +1,4 @@
-//! `core` as a component: names of blocks, layouts of records, plans.
+//! `core` as a component: names of blocks, layouts of records, plans and what they cost.
 #![cfg_attr(target_arch = "wasm32", no_std)]
 
 #[cfg(target_arch = "wasm32")]
@@ -10,6 +10,8 @@ mod layout;
 mod plan;
 #[cfg(target_arch = "wasm32")]
 mod prefix;
+#[cfg(target_arch = "wasm32")]
+mod pricing;
 
 /// What wit-bindgen makes of the world.
 #[cfg(target_arch = "wasm32")]

@@ -19,7 +19,8 @@ impl Guest for Core {
     }
 }
 
-fn enumerate(lookup: Lookup) -> Result<plan::Candidates, PlanError> {
+/// The exact plans for a look-up that can be.
+pub(super) fn enumerate(lookup: Lookup) -> Result<plan::Candidates, PlanError> {
     let Lookup { prompt_tokens, matched_tokens, checkpoint_tokens, replay_tokens } = lookup;
     if matched_tokens >= prompt_tokens {
         return Err(PlanError::NoTokenLeft);
