@@ -1,5 +1,7 @@
 //! Numbers as people read them.
 
+use std::time::Duration;
+
 /// Bytes in the unit a person reads.
 pub(crate) fn human_bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -26,6 +28,15 @@ pub(crate) fn seconds(seconds: f64) -> String {
         s if s < 120.0 => format!("{s:.1} s"),
         s if s < 7200.0 => format!("{:.1} min", s / 60.0),
         s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+/// A time of less than a minute in the unit a person reads.
+pub(crate) fn short_time(time: Duration) -> String {
+    match time.as_secs_f64() {
+        seconds if seconds < 1e-3 => format!("{:.1} µs", seconds * 1e6),
+        seconds if seconds < 1.0 => format!("{:.2} ms", seconds * 1e3),
+        seconds => format!("{seconds:.2} s"),
     }
 }
 

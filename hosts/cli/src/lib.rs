@@ -1,5 +1,5 @@
 //! The `reprise` command: replay a trace through the cache, plan one prompt, say what a model's cache takes, make a trace, look at
-//! a store, measure one.
+//! a store, measure one, write a policy and look at one.
 //!
 //! What it does is here as a library, so that tests and other front ends drive the same code.
 
@@ -9,6 +9,7 @@ pub mod command;
 mod figures;
 pub mod footprint;
 pub mod plan;
+pub mod policy;
 mod progress;
 pub mod replay;
 pub mod report;

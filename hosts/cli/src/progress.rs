@@ -1,6 +1,6 @@
 //! A progress bar for people; nothing where nobody looks.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -14,4 +14,17 @@ pub(crate) fn bar(length: u64, unit: &str, quiet: bool) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr_with_hz(10)).with_style(style);
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
+}
+
+/// A spinner on standard error, for work of which nobody knows how far it is; invisible as a bar is.
+pub(crate) fn spinner(message: impl Into<Cow<'static, str>>, quiet: bool) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
+    }
+    let style =
+        ProgressStyle::with_template("{spinner} {msg}, {elapsed}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10)).with_style(style);
+    spinner.set_message(message);
+    spinner.enable_steady_tick(Duration::from_millis(200));
+    spinner
 }

@@ -121,7 +121,7 @@ impl Cache {
     /// When the model, a quota, a policy or the store refuses. A crash leaves nothing behind that would.
     pub fn open(config: Config) -> Result<Self, OpenError> {
         let shape = Shape::new(&config.model, config.block_tokens, config.history_bytes, config.window_bytes)?;
-        let loader = Loader::new(config.terms());
+        let loader = Loader::new(config.terms(shape.history.slots.into()));
         // Before the store: a policy that does not load leaves no trace on disk.
         let conduct = (config.strikes, config.deterministic);
         let checkpoints = loader.load(&config.checkpoints, Kind::Checkpoint);

@@ -315,9 +315,10 @@ impl Config {
         }
     }
 
-    /// On what terms policies are loaded.
-    pub(crate) fn terms(&self) -> Terms {
+    /// On what terms policies are loaded that rank up to so many records.
+    pub(crate) fn terms(&self, records: u64) -> Terms {
         Terms {
+            records,
             native: self.native_policies,
             deterministic: self.deterministic,
             pins: self.pins.clone(),

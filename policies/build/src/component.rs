@@ -3,9 +3,7 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result, bail};
-use reprise_components_build::{Metadata, make};
-
-use crate::toolchain::{TARGET, Toolchain};
+use reprise_components_build::{Metadata, TARGET, Toolchain, make};
 
 /// One component that is built here.
 pub struct Component {
@@ -93,7 +91,7 @@ pub struct Built {
 /// Builds every component of the workspace at `root`, below `target/components`.
 pub fn build_all(root: &Path, toolchain: &Toolchain) -> Result<Vec<Built>> {
     let target = root.join("target/components");
-    let mut build = toolchain.cargo_build(root)?;
+    let mut build = toolchain.cargo_build(root, &[(root, "reprise")])?;
     build.args(["--package", "reprise-components", "--examples", "--target-dir"]).arg(&target);
     let status = build.status().context("starting cargo")?;
     if !status.success() {

@@ -5,7 +5,6 @@
 mod component;
 mod manifest;
 mod sources;
-mod toolchain;
 
 use std::{
     fs,
@@ -15,10 +14,10 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use reprise_components_build::Toolchain;
 
 use component::COMPONENTS;
 use manifest::{Entry, Manifest};
-use toolchain::Toolchain;
 
 /// Builds the shipped policies and the core as WebAssembly components.
 #[derive(Parser)]
@@ -41,7 +40,7 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<()> {
     let root = workspace_root()?;
-    let toolchain = Toolchain::find_or_install()?;
+    let toolchain = Toolchain::find_or_install(|what| println!("components: {what}"))?;
     println!("components: building with {}", toolchain.version());
     let built = component::build_all(&root, &toolchain)?;
     let manifest = Manifest {

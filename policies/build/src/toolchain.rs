@@ -4,6 +4,7 @@
 //! them on the way (Debian's `rustc-web` and `rust-web-src`).
 
 use std::{
+    io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -32,12 +33,15 @@ struct FromSource {
 }
 
 impl Toolchain {
-    /// The first toolchain that will do; installs one if there is none and a package client can.
-    pub fn find_or_install() -> Result<Self> {
+    /// The first toolchain that will do; installs one if there is none and a package client can. `say` is told what is done.
+    ///
+    /// # Errors
+    /// When there is none after all, or a compiler cannot be run.
+    pub fn find_or_install(say: impl Fn(&str)) -> Result<Self> {
         if let Some(found) = Self::find()? {
             return Ok(found);
         }
-        println!("components: no compiler for {TARGET} here, installing one");
+        say(&format!("no compiler for {TARGET} here, installing one"));
         for (program, arguments) in [
             ("rustup", &["target", "add", TARGET][..]),
             ("apt-get", &["update"]),
@@ -45,23 +49,35 @@ impl Toolchain {
         ] {
             // A client that is missing or fails is not the end: the next one may do.
             if let Err(error) = Command::new(program).args(arguments).stdin(Stdio::null()).status() {
-                println!("components: {program}: {error}");
+                say(&format!("{program}: {error}"));
             }
             if let Some(found) = Self::find()? {
                 return Ok(found);
             }
         }
-        bail!(
+        bail!(Self::missing())
+    }
+
+    /// What to say where there is none: how to get one.
+    pub fn missing() -> String {
+        format!(
             "no compiler for {TARGET}: install its standard library (`rustup target add {TARGET}`), or, as root on Debian, \
              `apt-get install {}` and a `rust-lld` (rustup's toolchain has one)",
             DEBIAN_PACKAGES.join(" ")
         )
     }
 
-    fn find() -> Result<Option<Self>> {
+    /// The first toolchain that will do; `None` if there is none.
+    ///
+    /// # Errors
+    /// When a compiler cannot be run.
+    pub fn find() -> Result<Option<Self>> {
         let rustc = std::env::var_os("RUSTC").map_or_else(|| PathBuf::from("rustc"), PathBuf::from);
-        let library = print(&rustc, &["--print", "target-libdir", "--target", TARGET])?;
-        if Path::new(&library).is_dir() {
+        let library = match print(&rustc, &["--print", "target-libdir", "--target", TARGET]) {
+            Err(error) if is_missing(&error) => None,
+            library => Some(library?),
+        };
+        if library.is_some_and(|library| Path::new(&library).is_dir()) {
             let version = print(&rustc, &["--version"])?;
             return Ok(Some(Self { rustc, version, from_source: None }));
         }
@@ -80,8 +96,12 @@ impl Toolchain {
         &self.version
     }
 
-    /// A `cargo build` for [`TARGET`] of the workspace at `root`. Paths of this machine are kept out of what is built.
-    pub fn cargo_build(&self, root: &Path) -> Result<Command> {
+    /// A `cargo build` for [`TARGET`] of the package or workspace at `root`. Paths of this machine are kept out of what is built: those
+    /// below the folders in `hide` are written as below the names beside them.
+    ///
+    /// # Errors
+    /// When it is not known where cargo keeps its own files.
+    pub fn cargo_build(&self, root: &Path, hide: &[(&Path, &str)]) -> Result<Command> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
         command.current_dir(root).args(["build", "--release", "--target", TARGET]);
@@ -93,12 +113,12 @@ impl Toolchain {
         command.env("CARGO_PROFILE_RELEASE_STRIP", "true");
         // A stack of 64 KiB: the default of 1 MiB would be most of a small policy's memory.
         let mut flags = vec!["-Clink-arg=-zstack-size=65536".to_owned()];
-        let mut hide = |from: &Path, to: &str| flags.push(format!("--remap-path-prefix={}={to}", from.display()));
-        hide(root, "reprise");
-        hide(&cargo_home()?.join("registry/src"), "registry");
+        let mut write_as = |from: &Path, to: &str| flags.push(format!("--remap-path-prefix={}={to}", from.display()));
+        hide.iter().for_each(|(from, to)| write_as(from, to));
+        write_as(&cargo_home()?.join("registry/src"), "registry");
         if let Some(FromSource { library, linker }) = &self.from_source {
-            hide(library, "library");
-            hide(&library.canonicalize().context("following the path of the library's sources")?, "library");
+            write_as(library, "library");
+            write_as(&library.canonicalize().context("following the path of the library's sources")?, "library");
             // Unstable options are allowed for this command only: exported, the variable would rebuild everything else.
             command.env("RUSTC_BOOTSTRAP", "1").args(["-Z", "build-std=core,alloc"]);
             command.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker);
@@ -111,7 +131,10 @@ impl Toolchain {
 /// A `rust-lld`: that of the default toolchain or of Debian's, whichever there is. Distributions' own `lld` may be too old.
 fn linker() -> Result<Option<PathBuf>> {
     for rustc in ["rustc", DEBIAN_RUSTC].map(Path::new) {
-        let sysroot = print(rustc, &["--print", "sysroot"])?;
+        let sysroot = match print(rustc, &["--print", "sysroot"]) {
+            Err(error) if is_missing(&error) => continue,
+            sysroot => sysroot?,
+        };
         let host = print(rustc, &["--print", "host-tuple"])?;
         let path = Path::new(&sysroot).join("lib/rustlib").join(host).join("bin/rust-lld");
         if path.exists() {
@@ -127,6 +150,11 @@ fn cargo_home() -> Result<PathBuf> {
     }
     let home = std::env::home_dir().context("there is no home directory, and CARGO_HOME is not set")?;
     Ok(home.join(".cargo"))
+}
+
+/// Whether there is no such program.
+fn is_missing(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 /// What a compiler prints, trimmed.

@@ -3,6 +3,7 @@
 mod bench;
 mod model;
 mod plan;
+mod policy;
 mod replay;
 mod setup;
 mod store;
@@ -10,11 +11,12 @@ mod store;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use reprise::{Planner, PolicyChoice};
+use reprise::Planner;
 
 pub use bench::{BenchCommand, DiskBench};
 pub use model::ModelCommand;
 pub use plan::{Plan, StoreOptions};
+pub use policy::{BenchPolicies, BuildPolicy, CheckPolicy, NewPolicy, PolicyCommand};
 pub use replay::Replay;
 pub use setup::{CacheOptions, PolicyOptions, PriceOptions, TraceOptions};
 pub use store::{FilterOptions, Room, StoreCommand};
@@ -59,8 +61,8 @@ pub enum Command {
     /// Measure what the store costs on this machine
     #[command(subcommand)]
     Bench(BenchCommand),
-    /// Say what a policy is and which settings it takes
-    #[command(subcommand)]
+    /// Write, build, check and look at policies
+    #[command(subcommand, long_about = policy::HELP)]
     Policy(PolicyCommand),
 }
 
@@ -117,14 +119,3 @@ start on, within a session; leave `session` out to let all of them share. What t
 came, how long they were, and which prefixes were equal.
 
 A trace with other than 512 tokens per id is replayed with --trace-block.";
-
-/// Say what policies are.
-#[derive(Debug, Subcommand)]
-pub enum PolicyCommand {
-    /// Name, version and settings of a policy: a shipped name or a .wasm file
-    #[command(after_help = "Exit status: 0 done; 2 there is no such policy.")]
-    Describe {
-        /// lru, fifo, two-hit, full, periodic, events, zero, or FILE.wasm
-        policy: PolicyChoice,
-    },
-}

@@ -18,7 +18,6 @@ use reprise::disk::{IoEngine, IoMode};
 
 use fio::Fio;
 use lane::Compared;
-use latency::Latencies;
 use pattern::Pattern;
 use place::Place;
 use rate::{Rate, Until};
@@ -26,6 +25,8 @@ use raw::Raw;
 use store::Bench;
 
 pub use fio::version as fio_version;
+pub(crate) use latency::Latencies;
+pub(crate) use rate::median;
 
 /// What is measured, where, and for how long.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@ use std::{fmt::Write, time::Duration};
 use reprise::disk::IoEngine;
 use serde_json::{Value, json};
 
-use super::{Direction, Latencies, Name, Outcome, Rate, rate::median};
-use crate::figures::{columns, grouped, human_bytes};
+use super::{Direction, Latencies, Name, Outcome, Rate, median};
+use crate::figures::{columns, grouped, human_bytes, short_time};
 
 impl Outcome {
     /// All figures: medians over the rounds, latencies over all records.
@@ -73,7 +73,7 @@ impl Outcome {
 
         let mut rows = vec![["store, a record's latency", "p50", "p99", "longest"].map(str::to_owned)];
         rows.extend(self.latencies.iter().map(|(direction, latencies)| {
-            let [p50, p99, longest] = quantiles(latencies).map(short);
+            let [p50, p99, longest] = quantiles(latencies).map(short_time);
             [direction.name().to_owned(), p50, p99, longest]
         }));
         writeln!(out)?;
@@ -151,12 +151,4 @@ impl Outcome {
 
 fn quantiles(latencies: &Latencies) -> [Duration; 3] {
     [latencies.within(0.5), latencies.within(0.99), latencies.longest()]
-}
-
-fn short(time: Duration) -> String {
-    match time.as_secs_f64() {
-        seconds if seconds < 1e-3 => format!("{:.1} µs", seconds * 1e6),
-        seconds if seconds < 1.0 => format!("{:.2} ms", seconds * 1e3),
-        seconds => format!("{seconds:.2} s"),
-    }
 }

@@ -8,15 +8,18 @@ use crate::shell::Shell;
 fn no_command_is_without_help_and_exit_status() {
     let shell = Shell::new();
     let commands = "|replay|plan|model show|model list|trace make|store info|store ls|store verify|store evict|store purge|store export|\
-                    store import|policy describe";
+                    store import|policy new|policy build|policy check|policy inspect|policy bench";
     for command in commands.split('|') {
         let run = shell.run(&format!("{command} --help")).exits(0);
         assert!(run.out.contains("Usage: reprise") && run.out.contains("Exit status: 0 "), "{run}");
         assert!(run.out.lines().all(|line| line.chars().count() <= 120), "{run}");
     }
-    for (command, says) in
-        [("replay", "Without TRACE, a sample"), ("plan", "The store is only read"), ("store", "They can")]
-    {
+    for (command, says) in [
+        ("replay", "Without TRACE, a sample"),
+        ("plan", "The store is only read"),
+        ("store", "They can"),
+        ("policy", "From nothing"),
+    ] {
         assert!(shell.run(&format!("{command} --help")).exits(0).out.contains(says), "{command}");
     }
     for command in ["model", "trace", "store", "policy"] {
@@ -42,7 +45,7 @@ fn a_closed_pipe_is_not_a_panic() {
         "store info st",
         "store ls st",
         "store export st -",
-        "policy describe lru",
+        "policy inspect lru",
         "plan --request 3",
         "model show v4-pro",
         "model list",

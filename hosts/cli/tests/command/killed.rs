@@ -22,6 +22,13 @@ fn wait_for_written(running: &mut Running, bytes: u64) {
     }
 }
 
+/// A shell in which policies were compiled once: what is kept of that is written, too, and is not what is waited for.
+fn shell_with_compiled_policies() -> Shell {
+    let shell = Shell::new();
+    shell.run("replay --json --dry-run --limit 0").exits(0);
+    shell
+}
+
 /// `store verify` of what a kill left: it opens, and finds good records, or damaged ones, which are misses.
 #[track_caller]
 fn verify(shell: &Shell, store: &str) -> Run {
@@ -39,7 +46,7 @@ fn verify(shell: &Shell, store: &str) -> Run {
 
 #[test]
 fn a_killed_replay_does_not_lose_what_it_wrote() {
-    let shell = Shell::new();
+    let shell = shell_with_compiled_policies();
     let fresh = shell.run(&format!("{REPLAY} --store fresh")).exits(0);
     assert_eq!(fresh.number("recovery/blocks"), 0);
     let mut found = 0;
@@ -70,7 +77,7 @@ fn a_killed_replay_does_not_lose_what_it_wrote() {
 /// With quotas that make it evict all the time, a kill falls between the end of an old record and the start of a new one.
 #[test]
 fn a_kill_amid_evictions_does_not_bring_wrong_bytes() {
-    let shell = Shell::new();
+    let shell = shell_with_compiled_policies();
     let replay = "replay --json --history-gib 0.05 --window-gib 0.02 --store st";
     for bytes in [60, 90, 130, 61] {
         let mut running = shell.start(replay);
@@ -86,7 +93,7 @@ fn a_kill_amid_evictions_does_not_bring_wrong_bytes() {
 
 #[test]
 fn a_store_in_use_is_not_opened_twice() {
-    let shell = Shell::new();
+    let shell = shell_with_compiled_policies();
     let mut owner = shell.start("replay --json --store st");
     wait_for_written(&mut owner, 1 << 20);
     let second = shell.run("replay --json --store st --limit 1").exits(2);

@@ -108,22 +108,3 @@ fn a_setting_that_makes_no_sense_is_not_passed_over() {
         assert!(!shell.exists("st"));
     }
 }
-
-#[test]
-fn describe_does_not_call_a_file_a_policy_that_is_none() {
-    let shell = Shell::new();
-    shell.write("module.wasm", b"\0asm\x01\0\0\0");
-    for (policy, says) in [
-        ("nope", "no eviction policy is named `nope`"),
-        ("module.wasm", "core WebAssembly module"),
-        ("missing.wasm", "No such file"),
-    ] {
-        let run = shell.run(&format!("policy describe {policy}")).exits(2).says(says);
-        assert_eq!(run.out, "");
-    }
-    for policy in ["lru", "events", "repo/policies/dist/lru.wasm", "repo/policies/dist/events.wasm"] {
-        let run = shell.run(&format!("policy describe {policy}")).exits(0);
-        let kind = if policy.contains("lru") { "lru 0.1.0: eviction" } else { "events 0.1.0: checkpoints" };
-        assert!(run.out.starts_with(kind), "{run}");
-    }
-}

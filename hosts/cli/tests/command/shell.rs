@@ -80,6 +80,8 @@ impl Shell {
         let number = self.runs.fetch_add(1, Ordering::Relaxed);
         let (out, err) = (self.path(&format!("{number}.out")), self.path(&format!("{number}.err")));
         command.current_dir(self.directory.path()).stdin(Stdio::null());
+        // What is compiled is kept for the other tests, and not in the user's own cache.
+        command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
         command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
         Running { line: line.to_owned(), child: command.spawn().unwrap(), out, err }
     }
@@ -109,10 +111,15 @@ impl Shell {
 }
 
 impl Running {
-    pub fn wait(mut self) -> Run {
+    pub fn wait(self) -> Run {
+        self.wait_up_to(HANGS_AFTER)
+    }
+
+    /// Waits for a command that may be slower than the others, such as a compiler.
+    pub fn wait_up_to(mut self, limit: Duration) -> Run {
         let start = Instant::now();
         while !self.has_ended() {
-            if start.elapsed() > HANGS_AFTER {
+            if start.elapsed() > limit {
                 self.kill();
                 panic!("`reprise {}` hangs; so far it said: {}", self.line, fs::read_to_string(&self.err).unwrap());
             }

@@ -80,7 +80,7 @@ impl CheckpointSeat {
         match answer {
             Ok(()) => {
                 occupied.seat.status.decisions += positions.len() as u64;
-                occupied.trial = None;
+                self.offstage.let_go(occupied.trial.take(), self.deterministic);
                 true
             }
             Err(error) => {
@@ -114,11 +114,14 @@ impl CheckpointSeat {
     fn punish(&self, occupied: &mut Occupied, error: &PolicyError) {
         if let Some(before) = occupied.trial.take() {
             occupied.generation += 1;
-            occupied.seat.return_to(before, error);
+            let failed = occupied.seat.return_to(before, error);
+            self.offstage.let_go(Some(failed), self.deterministic);
             return;
         }
         let (stage, generation) = (Arc::clone(&self.stage), occupied.generation);
-        match occupied.seat.strike(error).0 {
+        let (sentence, failed) = occupied.seat.strike(error);
+        self.offstage.let_go(failed, self.deterministic);
+        match sentence {
             Sentence::Retired => {}
             Sentence::Again(script) | Sentence::Back(script) if self.deterministic => occupied.remake(script),
             Sentence::Again(script) | Sentence::Back(script) => {

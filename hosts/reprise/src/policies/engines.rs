@@ -9,8 +9,14 @@ use reprise_wasm::{CompileCache, Engine, Limits, Profile};
 
 use crate::config::CompileCacheChoice;
 
-/// Linear memory of one policy: what `two-hit` needs with room for several million blocks; what is not touched costs nothing.
-const MEMORY_BYTES: usize = 256 << 20;
+/// Linear memory of a policy: what `two-hit` needs at most, which remembers the keys of as many blocks again as there is room for. What
+/// is not touched costs nothing.
+fn memory_bytes(records: u64) -> usize {
+    usize::try_from(records.saturating_mul(96)).unwrap_or(usize::MAX).saturating_add(64 << 20).min(LARGEST_MEMORY)
+}
+
+/// What a guest can address.
+const LARGEST_MEMORY: usize = 4 << 30;
 
 /// Bytes that a directory of compiled policies may hold: hundreds of them.
 const COMPILED_BYTES: u64 = 256 << 20;
@@ -21,12 +27,14 @@ pub(super) struct Engines {
     made: Arc<[OnceLock<Engine>; Profile::ALL.len()]>,
     most: Profile,
     deterministic: bool,
+    /// Records that a policy ranks at most.
+    records: u64,
     cache: Option<CompileCache>,
 }
 
 impl Engines {
-    /// For components of profiles up to `most`. Returns also why there is no cache of compiled components, if one was asked for.
-    pub fn new(most: Profile, deterministic: bool, cache: &CompileCacheChoice) -> (Self, Option<String>) {
+    /// For components of profiles up to `most` that rank up to so many records. Returns also why there is no cache of compiled components, if one was asked for.
+    pub fn new(most: Profile, deterministic: bool, records: u64, cache: &CompileCacheChoice) -> (Self, Option<String>) {
         let cache = match cache {
             CompileCacheChoice::Off => Ok(None),
             CompileCacheChoice::User => CompileCache::of_user().map(Some),
@@ -36,7 +44,7 @@ impl Engines {
             Ok(cache) => (cache, None),
             Err(error) => (None, Some(format!("policies are compiled at each start: {error}"))),
         };
-        (Self { made: Arc::default(), most, deterministic, cache }, trouble)
+        (Self { made: Arc::default(), most, deterministic, records, cache }, trouble)
     }
 
     /// The engine for a component: of the strictest profile that takes it, or of the widest allowed, which then says why not.
@@ -53,7 +61,7 @@ impl Engines {
 
     fn make(&self, profile: Profile) -> io::Result<Engine> {
         let limits = Limits::of(profile);
-        let limits = Limits { memory_bytes: limits.memory_bytes.max(MEMORY_BYTES), ..limits };
+        let limits = Limits { memory_bytes: limits.memory_bytes.max(memory_bytes(self.records)), ..limits };
         let limits = if self.deterministic { limits.fuelled() } else { limits };
         match &self.cache {
             Some(cache) => Engine::with_cache(&limits, cache.clone()),

@@ -78,7 +78,7 @@ impl EvictionSeat {
         occupied.take_events(&self.stage.vault.ledger);
         let blocks = match occupied.ask_admission(&question, missing) {
             Ok(blocks) => {
-                self.let_go(occupied.end_trial(true));
+                self.offstage.let_go(occupied.end_trial(true), self.deterministic);
                 blocks
             }
             Err(error) => {
@@ -128,7 +128,7 @@ impl EvictionSeat {
         // The ledger's lock ends with this statement: punishing takes it again.
         let (evicted, error) = occupied.evict(&mut lock(ledger), version, now);
         match error {
-            None => self.let_go(occupied.end_trial(want > 0)),
+            None => self.offstage.let_go(occupied.end_trial(want > 0), self.deterministic),
             Some(error) => self.punish(occupied, &error),
         }
         evicted
@@ -137,14 +137,14 @@ impl EvictionSeat {
     /// Notes a failure. A policy that has just come in gives the seat back; another one is made anew, or retired.
     fn punish(&self, occupied: &mut Occupied, error: &PolicyError) {
         if let Some(failed) = occupied.return_seat(error) {
-            self.let_go(Some(failed));
+            self.offstage.let_go(Some(failed), self.deterministic);
             return;
         }
         let (sentence, running) = occupied.seat.strike(error);
         occupied.events.clear();
         self.stage.stop_recording();
         match sentence {
-            Sentence::Retired => self.let_go(running),
+            Sentence::Retired => self.offstage.let_go(running, self.deterministic),
             Sentence::Again(script) | Sentence::Back(script) if self.deterministic => {
                 self.stage.remake_at_once(occupied, script);
             }
@@ -160,16 +160,6 @@ impl EvictionSeat {
                     occupied.seat.notice(format!("cannot be made anew, the machine has no thread for it: {error}"));
                 }
             }
-        }
-    }
-
-    /// Drops what a request should not wait for: giving back the memory of a policy takes milliseconds.
-    fn let_go<T: Send + 'static>(&self, old: Option<T>) {
-        if let Some(old) = old
-            && !self.deterministic
-        {
-            // Without a thread for it, it is dropped here.
-            let _ = self.offstage.run(move |_| drop(old));
         }
     }
 

@@ -58,6 +58,16 @@ impl Offstage {
         Ok(())
     }
 
+    /// Drops what a request should not wait for: giving back the memory of a policy takes milliseconds. On the spot, if that is wanted.
+    pub fn let_go<T: Send + 'static>(&self, old: Option<T>, on_the_spot: bool) {
+        if let Some(old) = old
+            && !on_the_spot
+        {
+            // Without a thread for it, it is dropped here.
+            let _ = self.run(move |_| drop(old));
+        }
+    }
+
     /// What a job sees, for a caller that works on its own thread.
     pub fn curtain(&self) -> &Curtain {
         &self.curtain

@@ -138,6 +138,8 @@ pub(crate) struct Terms {
     /// The widest profile that is taken.
     pub profile: Profile,
     pub compile_cache: CompileCacheChoice,
+    /// Records that a policy ranks at most.
+    pub records: u64,
 }
 
 /// Loads policies for one cache. Clones share the compiler.
@@ -154,8 +156,8 @@ pub(crate) struct Loader {
 
 impl Loader {
     pub fn new(terms: Terms) -> Self {
-        let Terms { native, deterministic, pins, profile, compile_cache } = terms;
-        let (engines, trouble) = Engines::new(profile, deterministic, &compile_cache);
+        let Terms { native, deterministic, pins, profile, compile_cache, records } = terms;
+        let (engines, trouble) = Engines::new(profile, deterministic, records, &compile_cache);
         Self { engines, native, pins, shipped: Arc::default(), trouble }
     }
 
