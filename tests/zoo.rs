@@ -368,3 +368,43 @@ fn checkpoint_policies_that_break_down_do_not_change_what_is_served() {
         let_loose(name, Role::Checkpoints, &text::checkpoints(choose), End::Retired, says, &expected);
     }
 }
+
+/// Serves all requests with a policy that chooses among plans.
+fn visit_with_planner(choose_plan: &str) -> (Cache, Vec<Restored>, tempfile::TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = Cache::open(config(directory.path())).unwrap();
+    cache.policies().swap_bytes(Role::Checkpoints, &text::planner(choose_plan), "planner", &[]).unwrap();
+    let served = visit(&cache);
+    (cache, served, directory)
+}
+
+#[test]
+fn a_policy_that_chooses_plans_is_not_passed_over() {
+    let (_, last, _directory) = visit_with_planner("(i32.sub (local.get $count) (i32.const 1))");
+    assert!(last.iter().filter(|restored| restored.adopted_tokens > 0).count() > 10);
+    // The first plan adopts nothing.
+    let (cache, first, _directory) = visit_with_planner("(i32.const 0)");
+    assert!(first.iter().all(|restored| restored.adopted_tokens == 0), "{first:?}");
+    assert!(cache.stats().counters.matched_tokens > 0);
+    assert_eq!(status(&cache, Role::Checkpoints).strikes, 0);
+    is_usable(&cache, Role::Checkpoints);
+}
+
+#[test]
+fn a_plan_that_is_none_does_not_cost_a_hit() {
+    for (choose_plan, says) in [
+        ("(local.get $count)", "plan 2 of 2"),
+        ("(i32.const -1)", "plan 4294967295 of"),
+        (TRAP, "`choose-plan` trapped"),
+        ("(loop $again (br $again)) (i32.const 0)", "`choose-plan` took more than"),
+    ] {
+        let (cache, served, _directory) = visit_with_planner(choose_plan);
+        // It has failed too often, and its predecessor has the seat again.
+        let [_, policy] = cache.policies().status();
+        let notices = cache.policies().take_notices();
+        let told = notices.iter().any(|notice| notice.text.contains(says));
+        assert!(told && policy.name == "events" && !policy.retired, "{says}: {policy:?} {notices:?}");
+        assert!(served.iter().filter(|restored| restored.adopted_tokens > 0).count() > 10, "{says}");
+        is_usable(&cache, Role::Checkpoints);
+    }
+}

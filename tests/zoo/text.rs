@@ -138,6 +138,25 @@ pub fn checkpoints(choose: &str) -> Vec<u8> {
     made(&text, "checkpoint-policy")
 }
 
+/// A checkpoint policy that keeps the window at the end of each span and chooses among plans: parameters `$plans` and `$count`.
+pub fn planner(choose_plan: &str) -> Vec<u8> {
+    let common = common(0, "", "", "");
+    let text = format!(
+        r#"(module {common}
+            (func (export "reprise:policy/checkpoints@0.1.0#choose")
+                (param i64) (param $start i32) (param $end i32) (param i32 i32 i32 i32) (result i32)
+                (if (i32.le_u (local.get $end) (local.get $start)) (then (return (i32.const 64))))
+                (i32.store (i32.const 128) (i32.const 1024))
+                (i32.store (i32.const 132) (i32.const 1))
+                (i64.store (i32.const 1024) (i64.extend_i32_u (local.get $end)))
+                (i32.const 128))
+            (func (export "reprise:policy/plan-choice@0.1.0#choose-plan")
+                (param $plans i32) (param $count i32) (result i32)
+                {choose_plan}))"#
+    );
+    made(&text, "checkpoint-policy-complete")
+}
+
 fn made(text: &str, world: &str) -> Vec<u8> {
     let module = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}"));
     make(&module, Some(world), &Metadata::default()).unwrap_or_else(|error| panic!("{error}"))
