@@ -2,13 +2,13 @@
 
 use std::thread;
 
-use reprise::{Cache, Config, Promotion, Role, ShadowFigures, Shadowing};
+use reprise::{Cache, Config, PolicyError, Promotion, Role, ShadowFigures, Shadowing};
 use reprise_cli::{
     replay::{Integers, Options, replay},
     trace::{ReadOptions, Trace},
 };
 use reprise_tests::{
-    engine::{BLOCK_TOKENS, prompt, small},
+    engine::{BLOCK_TOKENS, Kv, prompt, small},
     repository,
 };
 
@@ -172,9 +172,46 @@ fn a_promotion_does_not_forget_what_the_candidate_has_seen() {
     };
     assert_eq!(refused(3, 4), 4, "seen for the first time");
     assert_eq!(refused(100, 5), 4, "resident before the shadow began, gone since, never asked about");
+    // Once more does not put it in again as it was then.
+    cache.policies().promote().unwrap();
     assert_eq!(refused(3, 6), 0, "seen for the second time");
     cache.policies().end_shadow();
     assert!(cache.policies().promote().is_err());
+}
+
+/// Whether an engine saves and captures together or, of a path that is resident, captures alone.
+#[test]
+fn the_same_policies_do_not_lead_themselves() {
+    let cache = Cache::open(Config { deterministic: true, replay: false, ..small(64, 16) }).unwrap();
+    let namespace = namespace(&cache);
+    let tokens = prompt(1, 10 * BLOCK_TOKENS + 1);
+    let mut sequence = namespace.sequence(&tokens);
+    drop(sequence.plan(1).unwrap());
+    sequence.save(&mut Kv::new(&tokens)).unwrap();
+    drop(sequence);
+    cache.policies().shadow(&shadowing(None, None)).unwrap();
+    for now in 2..=4 {
+        let mut sequence = namespace.sequence(&tokens);
+        drop(sequence.plan(now).unwrap());
+        sequence.capture(&mut Kv::new(&tokens)).unwrap();
+    }
+    serve(&namespace, &prompt(2, 10 * BLOCK_TOKENS + 1), 5);
+    let report = cache.policies().end_shadow().unwrap();
+    assert_eq!(report.active, report.shadow);
+    assert!(report.active.adopted_tokens > 0);
+}
+
+#[test]
+fn a_retired_policy_is_not_shadowed() {
+    let config = Config { eviction: hostile("mode=1,after=3").parse().unwrap(), strikes: 1, ..small(16, 0) };
+    let cache = Cache::open(config).unwrap();
+    let namespace = namespace(&cache);
+    for now in 1..20_u32 {
+        serve(&namespace, &prompt(now, 8 * BLOCK_TOKENS), now.into());
+    }
+    assert!(cache.policies().status()[0].retired);
+    let begun = cache.policies().shadow(&shadowing(Some("zero"), None));
+    assert!(matches!(begun, Err(PolicyError::NoPolicy { .. })), "{begun:?}");
 }
 
 #[test]

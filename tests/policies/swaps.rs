@@ -131,3 +131,33 @@ fn a_policy_that_fails_its_first_answer_does_not_keep_the_seat() {
     assert_eq!(cache.stats().counters.native_evictions, natively);
     assert_eq!(cache.policies().status()[0].strikes, 0);
 }
+
+#[test]
+fn a_predecessor_does_not_miss_what_its_successor_evicted() {
+    let cache = Cache::open(Config { eviction: "fifo".parse().unwrap(), ..small(16, 0) }).unwrap();
+    let namespace = namespace(&cache);
+    serve(&namespace, &prompt(1, 8 * BLOCK_TOKENS), 1);
+    serve(&namespace, &prompt(2, 8 * BLOCK_TOKENS), 2);
+    serve(&namespace, &prompt(1, 8 * BLOCK_TOKENS), 3);
+    // Mode 7 names the end of the first path, which goes, and names it again.
+    cache.policies().swap(Role::Eviction, &hostile("mode=7").parse().unwrap()).unwrap();
+    serve(&namespace, &prompt(3, 2 * BLOCK_TOKENS), 4);
+    assert_eq!(cache.policies().status()[0].name, "fifo");
+    let natively = cache.stats().counters.native_evictions;
+    serve(&namespace, &prompt(4, 16 * BLOCK_TOKENS), 5);
+    assert_eq!(cache.stats().counters.native_evictions, natively, "{:?}", cache.policies().status()[0]);
+}
+
+/// A load that only plans, as of an engine that is full: the policy is told all the same, and nothing piles up.
+#[test]
+fn plans_without_saves_do_not_cost_memory() {
+    let cache = Cache::open(small(64, 16)).unwrap();
+    let namespace = namespace(&cache);
+    let tokens = prompt(1, 10 * BLOCK_TOKENS + 1);
+    serve(&namespace, &tokens, 1);
+    let calls = cache.policies().status()[0].calls;
+    for now in 2..20_000 {
+        drop(namespace.sequence(&tokens).plan(now).unwrap());
+    }
+    assert!(cache.policies().status()[0].calls > calls + 10);
+}

@@ -90,6 +90,10 @@ impl GroupClass {
         if self.payload_bytes > u64::from(u32::MAX) {
             return fail(format!("a record of {} bytes is longer than 4 GiB", self.payload_bytes));
         }
+        // What no file system can hold no sum of bytes need hold.
+        if u64::from(self.slots).checked_mul(self.slot_bytes()).is_none_or(|bytes| bytes > i64::MAX as u64) {
+            return fail(format!("{} slots of {} bytes are more than 8 EiB", self.slots, self.slot_bytes()));
+        }
         Ok(())
     }
 }

@@ -195,3 +195,18 @@ pub enum Miss {
 fn damaged_part(section: &Option<usize>) -> String {
     section.map_or_else(|| "trailer".to_owned(), |section| format!("section {section}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_is_full_is_not_taken_for_one_that_is_broken() {
+        let kind = |code| StoreError::io("writing", io::Error::from_raw_os_error(code));
+        // ENOSPC and EDQUOT come back by themselves, EIO does not.
+        for code in [28, 122] {
+            assert!(matches!(kind(code), StoreError::Full { .. }), "{code}");
+        }
+        assert!(matches!(kind(5), StoreError::Io { .. }));
+    }
+}

@@ -1,12 +1,13 @@
 //! How long a request takes while eviction policies are swapped, with a million blocks resident: the longest, beside the longest
 //! without a swap in the same run.
 //!
-//! `cargo bench --workspace --bench swap`. One thread serves requests of eight blocks that need room, another swaps. A busy machine
-//! takes the processor away for longer than any of this: what counts is the line "with swaps" against "without", and the share
-//! of requests above a millisecond in both.
+//! `cargo bench --workspace --bench swap`. One thread serves requests of eight blocks that need room, another swaps. The time that the machine keeps
+//! the serving thread waiting for a processor is taken off, by the kernel's count; what is left are locks and work.
 
 use std::{
     env,
+    fs::File,
+    os::unix::fs::FileExt,
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
@@ -35,19 +36,38 @@ fn digests(path: u64, blocks: u64) -> Vec<Digest> {
         .collect()
 }
 
-fn serve(namespace: &NamespaceHandle, path: u64, block_tokens: u64) -> Duration {
+/// How long this thread has waited for a processor, in all: what the kernel counts as time on a run queue.
+struct Queued(File);
+
+impl Queued {
+    fn of_this_thread() -> Self {
+        Self(File::open("/proc/thread-self/schedstat").expect("the scheduler's counts"))
+    }
+
+    fn so_far(&self) -> Duration {
+        let mut text = [0; 96];
+        let length = self.0.read_at(&mut text, 0).expect("the scheduler's counts");
+        let text = std::str::from_utf8(&text[..length]).expect("digits");
+        Duration::from_nanos(text.split(' ').nth(1).and_then(|count| count.parse().ok()).expect("a count"))
+    }
+}
+
+/// How long one request took, the time that the machine kept the thread waiting for a processor taken off.
+fn serve(namespace: &NamespaceHandle, path: u64, block_tokens: u64, queued: &Queued) -> Duration {
     let mut sequence = namespace.sequence_of_digests(PATH_BLOCKS * block_tokens + 1, digests(path, PATH_BLOCKS));
+    let before = queued.so_far();
     let begun = Instant::now();
     drop(sequence.plan(path).expect("a plan"));
     sequence.save(&mut Payload).expect("a save");
-    begun.elapsed()
+    begun.elapsed().saturating_sub(queued.so_far() - before)
 }
 
 /// Times of requests until `enough`.
 fn times(namespace: &NamespaceHandle, next: &mut u64, block_tokens: u64, enough: impl Fn() -> bool) -> Vec<Duration> {
-    let mut times = Vec::new();
+    let mut times = Vec::with_capacity(1 << 22);
+    let queued = Queued::of_this_thread();
     while !enough() {
-        times.push(serve(namespace, *next, block_tokens));
+        times.push(serve(namespace, *next, block_tokens, &queued));
         *next += 1;
     }
     times
@@ -74,9 +94,10 @@ fn main() {
     let cache = Cache::open(config).expect("a cache");
     let namespace = cache.namespace(&Namespace::new("bench", "1")).expect("a namespace");
     let mut next = 0;
+    let queued = Queued::of_this_thread();
     while cache.stats().resident_records[0] < BLOCKS {
         for _ in 0..1000 {
-            serve(&namespace, next, block_tokens);
+            serve(&namespace, next, block_tokens, &queued);
             next += 1;
         }
     }

@@ -27,6 +27,9 @@ use crate::{
     sequence::Sequence,
 };
 
+/// Events that wait for the eviction policy until a plan hands them over: as a rule a save does, long before.
+const MANY_EVENTS: usize = 4096;
+
 /// What to do for one request: a plain value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -241,7 +244,11 @@ pub(crate) fn plan(sequence: &mut Sequence, now: u64, at_most_tokens: u32) -> Re
     let adopted = ledger.tree.at_depth(digests, taken.adopted_tokens / block_tokens);
     let lease = lease(&inner, &mut ledger, adopted, checkpoint, now);
     count(&mut ledger, &lookup, &taken, explanation.reason);
+    let behind = ledger.events.len() >= MANY_EVENTS;
     drop(ledger);
+    if behind {
+        inner.eviction.catch_up(now);
+    }
 
     let span = Span {
         now,

@@ -73,6 +73,18 @@ impl CachePolicy {
         Ok(())
     }
 
+    /// Hands over packed events off the way of requests, for instance to a policy that has not taken its seat: with the budget of a rare
+    /// call, since what it learns all at once may make it take memory all at once.
+    pub fn tell(&mut self, words: &[u64]) -> Result<(), PolicyError> {
+        let items = (words.len() / EVENT_WORDS) as u64;
+        let (answer,) = self.instance.call(&self.step, (words, 0), Allowance { items, rare: true, answer_bytes: 0 })?;
+        if answer.is_empty() {
+            Ok(())
+        } else {
+            Err(self.instance.reject("step", format!("{} victims where up to 0 were wanted", answer.len())))
+        }
+    }
+
     /// Appends one verdict per block from [`Admission::first`] on; all are `true` if the policy is not to be asked.
     pub fn admit(&mut self, question: &Admission<'_>, verdicts: &mut Vec<bool>) -> Result<(), PolicyError> {
         let asked = question.keys.len().saturating_sub(question.first as usize);

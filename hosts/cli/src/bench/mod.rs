@@ -119,6 +119,8 @@ pub struct Outcome {
     rates: BTreeMap<(Direction, Name), Vec<Rate>>,
     /// Of the store, over all rounds.
     latencies: BTreeMap<Direction, Latencies>,
+    /// Bytes written to the device for each byte put, where that is known.
+    write_amplification: Option<f64>,
     compared: Compared,
 }
 
@@ -186,6 +188,17 @@ fn measure(options: Options, place: &Place, step: &mut impl FnMut(&str)) -> anyh
     step("comparing every record");
     compared += store.compare()?;
     let (mode, engine, notes) = (store.mode().clone(), store.engine().clone(), store.notes().to_vec());
-    let latencies = store.into_latencies();
-    Ok(Outcome { options, records, slot_bytes: class.slot_bytes(), mode, engine, notes, rates, latencies, compared })
+    let write_amplification = store.write_amplification();
+    Ok(Outcome {
+        options,
+        records,
+        slot_bytes: class.slot_bytes(),
+        mode,
+        engine,
+        notes,
+        rates,
+        latencies: store.into_latencies(),
+        write_amplification,
+        compared,
+    })
 }

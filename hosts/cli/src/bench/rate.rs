@@ -38,6 +38,13 @@ pub struct Rate {
     pub processor_seconds: Option<f64>,
 }
 
+/// Bytes that this process has written to devices so far: pages when they become dirty, and what goes past the page cache
+/// (`write_bytes` of proc(5), `io`). `None` where the kernel does not count them.
+pub fn written_bytes() -> Option<u64> {
+    let io = fs::read_to_string("/proc/self/io").ok()?;
+    io.lines().find_map(|line| line.strip_prefix("write_bytes: "))?.parse().ok()
+}
+
 impl Rate {
     /// Records a second.
     pub fn records_per_second(&self) -> f64 {

@@ -15,7 +15,7 @@ use rustix::{
     fs::{FallocateFlags, OFlags, fallocate},
     io::Errno,
 };
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use super::{Contender, Direction, Name, Options, Pattern, Rate, Until, order::Order, rate::measure};
 
@@ -126,7 +126,7 @@ impl Contender for Raw<'_> {
 
 fn check(wanted: bool, pattern: &Pattern, buffer: &Buffer) {
     if wanted {
-        std::hint::black_box(xxh3_64(&buffer.bytes()[..pattern.len()]));
+        std::hint::black_box(XxHash3_64::oneshot(&buffer.bytes()[..pattern.len()]));
     }
 }
 

@@ -32,6 +32,7 @@ impl Outcome {
             "fio_version": options.fio,
             "put": self.direction_json(Direction::Put),
             "get": self.direction_json(Direction::Get),
+            "write_amplification": self.write_amplification,
             "compared_bytes": compared.bytes,
             "wrong_bytes": compared.wrong_bytes,
         })
@@ -78,6 +79,9 @@ impl Outcome {
         }));
         writeln!(out)?;
         columns(&rows, &[0]).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        if let Some(written) = self.write_amplification {
+            writeln!(out, "\nwritten for each byte put: {written:.4} bytes, tables and trailers included")?;
+        }
         let (wrong, compared) = (grouped(self.compared.wrong_bytes), human_bytes(self.compared.bytes));
         writeln!(out, "\nwrong bytes: {wrong} of {compared} compared, every record before and after the rounds")
     }

@@ -11,7 +11,7 @@ use reprise::{
 use super::{
     Contender, Direction, Latencies, Name, Options, Pattern, Rate, Until,
     lane::{Compared, GROUP, Lane, User},
-    rate::measure,
+    rate::{measure, written_bytes},
     raw::on_threads,
 };
 
@@ -48,6 +48,16 @@ pub struct Bench<'a> {
     /// Counts the turns with puts, and the filling before them.
     generation: u32,
     latencies: BTreeMap<Direction, Latencies>,
+    /// Records put in turns, and the bytes that were written for them, tables included.
+    put: Put,
+}
+
+/// What was put, and what was written for it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Put {
+    records: u64,
+    /// `None` where the kernel does not count them.
+    written_bytes: Option<u64>,
 }
 
 impl<'a> Bench<'a> {
@@ -66,7 +76,16 @@ impl<'a> Bench<'a> {
         let (threads, batch) = if *store.mode() == IoMode::Direct { (BATCHES, options.depth) } else { (1, 1) };
         let threads = threads.min(records);
         let lanes = (0..threads).map(|first| Lane::new(first, threads, records, batch)).collect();
-        Ok(Self { store, notes: report.notes, namespace, pattern, lanes, generation: 0, latencies: BTreeMap::new() })
+        Ok(Self {
+            store,
+            notes: report.notes,
+            namespace,
+            pattern,
+            lanes,
+            generation: 0,
+            latencies: BTreeMap::new(),
+            put: Put::default(),
+        })
     }
 
     pub fn mode(&self) -> &IoMode {
@@ -83,6 +102,14 @@ impl<'a> Bench<'a> {
 
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// Bytes written for each byte that was put in the turns, tables and trailers included. `None` if it is not known, or nothing
+    /// was put past the page cache.
+    pub fn write_amplification(&self) -> Option<f64> {
+        let put_bytes = self.put.records as f64 * self.pattern.len() as f64;
+        let written_bytes = self.put.written_bytes.filter(|_| self.is_direct() && self.put.records > 0)?;
+        Some(written_bytes as f64 / put_bytes)
     }
 
     /// How long records took in all turns.
@@ -136,7 +163,14 @@ impl Contender for Bench<'_> {
     }
 
     fn turn(&mut self, direction: Direction, length: Duration) -> anyhow::Result<Rate> {
+        let before = written_bytes();
         let rate = measure(length, |until| self.carry(direction, until))?;
+        if direction == Direction::Put {
+            // What tables owe the device is counted when it is written to them.
+            let written = written_bytes().zip(before).map(|(now, before)| now - before);
+            self.put.records += rate.records;
+            self.put.written_bytes = written.map(|written| written + self.put.written_bytes.unwrap_or(0));
+        }
         let latencies = self.take_latencies();
         self.latencies.entry(direction).or_default().merge(&latencies);
         Ok(rate)

@@ -26,6 +26,9 @@ fn is_complete(run: &Run, contenders: &[&str]) {
             ["p50", "p99", "max"].iter().filter_map(|name| json[direction]["latency_us"][name].as_f64()).collect();
         assert!(latency.len() == 3 && latency[0] > 0.0 && latency.is_sorted(), "{run}");
     }
+    // Where records go to a device, all of them do; in memory, nothing is written.
+    let written = json["write_amplification"].as_f64();
+    assert!(written.is_none_or(|written| written >= 1.0 && json["direct"] == true), "{run}");
     let bytes = run.number("records") * run.number("record_bytes");
     assert_eq!((run.number("wrong_bytes"), run.number("compared_bytes")), (0, 2 * bytes), "{run}");
     assert!(json["mode"].is_string() && json["engine"].is_string() && json["measures"].is_string(), "{run}");

@@ -73,19 +73,18 @@ pub fn encode(index: u16, namespace: &NamespaceRecord) -> Result<Vec<u8>, StoreE
     Ok(record)
 }
 
-/// The namespaces of a whole catalogue file, up to the first record that is not sound, and where that is in the file.
-pub fn decode(file: &[u8]) -> Result<(Vec<NamespaceRecord>, usize), HeaderFault> {
-    check_header(file)?;
-    let mut namespaces = Vec::new();
-    let mut end = PAGE_BYTES;
+/// Appends the namespaces that lie one behind the other at the start of `bytes`, up to the first record that is not sound or
+/// not there in full. Returns how many bytes they take. The first has the index that is next in the list.
+pub fn decode(bytes: &[u8], namespaces: &mut Vec<NamespaceRecord>) -> usize {
+    let mut end = 0;
     while let Ok(index) = u16::try_from(namespaces.len())
         && index < u16::MAX
-        && let Some((namespace, len_bytes)) = decode_record(&file[end..], index)
+        && let Some((namespace, len_bytes)) = decode_record(&bytes[end..], index)
     {
         namespaces.push(namespace);
         end += len_bytes;
     }
-    Ok((namespaces, end))
+    end
 }
 
 /// One record with its index, if `bytes` begin with one that is sound.

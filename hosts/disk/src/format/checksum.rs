@@ -1,7 +1,7 @@
 //! Checksums seeded with what they belong to, so that good bytes in the wrong place do not pass.
 
 use reprise_core::Digest;
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use twox_hash::XxHash3_64;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{Immutable, IntoBytes};
 
@@ -48,18 +48,18 @@ impl RecordSums {
 
     fn part(&mut self, part: u32, bytes: &[u8]) -> u64 {
         self.0.part = part.into();
-        xxh3_64_with_seed(bytes, xxh3_64(self.0.as_bytes()))
+        XxHash3_64::oneshot_with_seed(XxHash3_64::oneshot(self.0.as_bytes()), bytes)
     }
 }
 
 /// The checksum of a table entry: it covers the layout and the slot, so that an entry in another slot does not pass.
 pub fn entry(fingerprint: &Digest, slot: u32, bytes: &[u8]) -> u64 {
-    xxh3_64_with_seed(bytes, xxh3_64(&fingerprint.0).wrapping_add(u64::from(slot)))
+    XxHash3_64::oneshot_with_seed(XxHash3_64::oneshot(&fingerprint.0).wrapping_add(u64::from(slot)), bytes)
 }
 
 /// The checksum of the catalogue's record number `index`.
 pub fn catalogue(index: u16, bytes: &[u8]) -> u64 {
-    xxh3_64_with_seed(bytes, u64::from(index))
+    XxHash3_64::oneshot_with_seed(u64::from(index), bytes)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The header page that every file but the chunks begins with: magic, version, feature bits, checksum.
 
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -54,7 +54,7 @@ pub fn seal(magic: [u8; 8], body: &[u8]) -> Box<[u8; PAGE_BYTES]> {
         Preamble { magic, version: VERSION.into(), reserved: 0.into(), required: 0.into(), optional: 0.into() };
     page[..BODY_OFFSET].copy_from_slice(preamble.as_bytes());
     page[BODY_OFFSET..][..body.len()].copy_from_slice(body);
-    let sum = xxh3_64(&page[..CHECKSUM_OFFSET]);
+    let sum = XxHash3_64::oneshot(&page[..CHECKSUM_OFFSET]);
     page[CHECKSUM_OFFSET..].copy_from_slice(&sum.to_le_bytes());
     page
 }
@@ -72,7 +72,7 @@ pub fn open(page: &[u8], magic: [u8; 8]) -> Result<&[u8], HeaderFault> {
         return Err(HeaderFault::Garbled);
     }
     let (preamble, _) = Preamble::ref_from_prefix(page).map_err(|_| HeaderFault::Garbled)?;
-    let sum = xxh3_64(&page[..CHECKSUM_OFFSET]);
+    let sum = XxHash3_64::oneshot(&page[..CHECKSUM_OFFSET]);
     if preamble.magic != magic || page[CHECKSUM_OFFSET..PAGE_BYTES] != sum.to_le_bytes() {
         return Err(HeaderFault::Garbled);
     }

@@ -42,6 +42,12 @@ pub const fn entry_offset(slot: u32) -> u64 {
     PAGE_BYTES as u64 + slot as u64 * ENTRY_BYTES as u64
 }
 
+/// The slots that a table of this length has entries for.
+pub fn slots_in(len_bytes: u64) -> u32 {
+    let entries = len_bytes.saturating_sub(entry_offset(0)) / ENTRY_BYTES as u64;
+    u32::try_from(entries).unwrap_or(u32::MAX)
+}
+
 /// The header page of a class whose chunks have this many slots each.
 pub fn encode_header(class: &GroupClass, slots_per_chunk: u32) -> Box<[u8; PAGE_BYTES]> {
     let mut head = Head {

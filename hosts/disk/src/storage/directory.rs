@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, Per
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use rustix::fs::{FallocateFlags, OFlags, fallocate, statfs};
+use rustix::fs::{FallocateFlags, OFlags, fallocate, statfs, statvfs};
 use rustix::io::Errno;
 
 use super::write_all;
@@ -121,6 +121,11 @@ impl Storage for Directory {
     fn size(&self, name: &str) -> io::Result<FileSize> {
         let metadata = std::fs::metadata(self.path.join(name))?;
         Ok(FileSize { len_bytes: metadata.len(), allocated_bytes: metadata.blocks() * 512 })
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        let system = statvfs(&self.path)?;
+        Ok(system.f_bavail.saturating_mul(system.f_frsize))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {

@@ -87,6 +87,9 @@ pub trait Storage: Send + Sync {
     /// The size of a file, by name.
     fn size(&self, name: &str) -> io::Result<FileSize>;
 
+    /// Bytes that files can still take on the file system.
+    fn free_bytes(&self) -> io::Result<u64>;
+
     /// Removes a file. One that is missing already is success.
     fn remove(&self, name: &str) -> io::Result<()>;
 

@@ -4,7 +4,7 @@ use std::io;
 
 use super::{Core, Store};
 use crate::error::StoreError;
-use crate::format::{catalogue as format, names};
+use crate::format::{PAGE_BYTES, catalogue as format, names};
 use crate::locks::{lock, read, write};
 use crate::record::NamespaceRecord;
 use crate::storage::{Access, Content, Storage, StorageFile, read_up_to, write_all};
@@ -41,29 +41,38 @@ pub struct Loaded {
 ///
 /// If the catalogue was written by a later version.
 pub fn load(storage: &dyn Storage, notes: &mut Vec<String>) -> Result<Loaded, StoreError> {
-    let bytes = match read_file(storage) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Loaded::default()),
+    match read_file(storage) {
+        Ok(Ok(loaded)) => Ok(loaded),
+        Ok(Err(error)) => Err(error),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Loaded::default()),
         Err(error) => {
             notes.push(format!("the catalogue cannot be read: {error}"));
-            return Ok(Loaded::default());
+            Ok(Loaded::default())
         }
-    };
-    match format::decode(&bytes) {
-        Ok((namespaces, end)) => Ok(Loaded { namespaces, end: end as u64, damaged_bytes: (bytes.len() - end) as u64 }),
-        Err(fault) => match fault.refusal(names::CATALOGUE) {
-            Some(error) => Err(error),
-            None => Ok(Loaded { damaged_bytes: bytes.len() as u64, ..Loaded::default() }),
-        },
     }
 }
 
-fn read_file(storage: &dyn Storage) -> io::Result<Vec<u8>> {
+/// Reads up to the first record that is not sound. However long the file is, memory is taken for one record of the longest
+/// kind, and for those that are sound.
+fn read_file(storage: &dyn Storage) -> io::Result<Result<Loaded, StoreError>> {
     let file = storage.open(names::CATALOGUE, Access::Read, Content::Metadata)?;
-    let mut bytes = vec![0; file.len_bytes()? as usize];
-    let count = read_up_to(&*file, &mut bytes, 0)?;
-    bytes.truncate(count);
-    Ok(bytes)
+    let len_bytes = file.len_bytes()?;
+    let mut window = vec![0; PAGE_BYTES.max(format::MAX_RECORD_BYTES)];
+    let count = read_up_to(&*file, &mut window[..PAGE_BYTES], 0)?;
+    if let Err(fault) = format::check_header(&window[..count]) {
+        let damaged = Loaded { damaged_bytes: len_bytes, ..Loaded::default() };
+        return Ok(fault.refusal(names::CATALOGUE).map_or(Ok(damaged), Err));
+    }
+    let mut loaded = Loaded { namespaces: Vec::new(), end: PAGE_BYTES as u64, damaged_bytes: 0 };
+    loop {
+        let count = read_up_to(&*file, &mut window, loaded.end)?;
+        match format::decode(&window[..count], &mut loaded.namespaces) {
+            0 => break,
+            bytes => loaded.end += bytes as u64,
+        }
+    }
+    loaded.damaged_bytes = len_bytes.saturating_sub(loaded.end);
+    Ok(Ok(loaded))
 }
 
 impl Catalogue {
@@ -152,7 +161,7 @@ impl Core {
         };
         if tail.end == 0 {
             write_all(&**file, &format::encode_header()[..], 0, 1)?;
-            tail.end = crate::format::PAGE_BYTES as u64;
+            tail.end = PAGE_BYTES as u64;
         }
         write_all(&**file, record, tail.end, 1)?;
         Ok(tail.end + record.len() as u64)

@@ -24,8 +24,7 @@ pub struct Batches {
 impl Batches {
     /// All slots that lie in a file of `len_bytes`.
     pub fn new(len_bytes: u64) -> Self {
-        let entries = len_bytes.saturating_sub(table::entry_offset(0)) / ENTRY_BYTES as u64;
-        let end = u32::try_from(entries).unwrap_or(u32::MAX);
+        let end = table::slots_in(len_bytes);
         Self { next: 0, end, bytes: vec![0; ENTRY_BYTES * end.min(BATCH_SLOTS) as usize] }
     }
 

@@ -88,17 +88,17 @@ impl Maintenance {
         Ok(Removed { records: total, returned_bytes: before.saturating_sub(self.allocated_bytes()) })
     }
 
-    /// Opens the store for writing with the classes that it has, and those of `missing` that it has no table for.
+    /// Opens the store for writing with the classes that it has and those of `missing`, which it has no table for.
     pub(super) fn into_store(
         self,
         storage: Arc<dyn Storage>,
-        missing: &[GroupClass],
+        missing: Vec<GroupClass>,
+        options: &Options,
     ) -> Result<(Store, Vec<GroupClass>, OpenReport), StoreError> {
-        let mut classes: Vec<GroupClass> = self.reader.layouts().iter().map(|layout| layout.class.clone()).collect();
-        let is_missing = |class: &&GroupClass| classes.iter().all(|found| found.group != class.group);
-        let missing: Vec<GroupClass> = missing.iter().filter(is_missing).cloned().collect();
+        let mut classes: Vec<GroupClass> =
+            self.reader.layouts().iter().map(|layout| self.reader.class_of_table(layout)).collect();
         classes.extend(missing);
-        let (store, report) = open_locked(storage, self.lock, &classes, &Options::default())?;
+        let (store, report) = open_locked(storage, self.lock, &classes, options)?;
         Ok((store, classes, report))
     }
 
@@ -128,44 +128,46 @@ impl Maintenance {
     }
 
     fn give_back(&self, layout: &Layout<'_>) -> Result<(), StoreError> {
-        let vacant = self.vacant(layout)?;
+        let taken = self.taken(layout)?;
         let geometry = layout.geometry();
         for &chunk in self.reader.survey.chunks.get(layout.stem).into_iter().flatten() {
             let name = names::chunk(layout.stem, chunk);
             let first = chunk.saturating_mul(geometry.slots_per_chunk).min(layout.class.slots);
             let end = first.saturating_add(geometry.slots_per_chunk).min(layout.class.slots);
             let slots = first..end;
-            let result = match vacant[slots.start as usize..slots.end as usize].iter().all(|vacant| *vacant) {
-                true => self.storage().remove(&name),
-                false => self.clear(layout, &name, &slots, &vacant),
+            let result = match taken.range(slots.clone()).next() {
+                None => self.storage().remove(&name),
+                Some(_) => self.clear(layout, &name, slots, &taken),
             };
-            result.map_err(|error| StoreError::io(format!("giving the space of free slots in {name} back"), error))?;
+            match result {
+                // A file that somebody removed has no space to give back.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                result => result
+                    .map_err(|error| StoreError::io(format!("giving the space of free slots in {name} back"), error))?,
+            }
         }
         Ok(())
     }
 
-    /// Which slots are free.
-    fn vacant(&self, layout: &Layout<'_>) -> Result<Vec<bool>, StoreError> {
+    /// Which slots are not free.
+    fn taken(&self, layout: &Layout<'_>) -> Result<BTreeSet<u32>, StoreError> {
         let name = names::table(layout.stem);
         let failed = |error| StoreError::io(format!("reading {name}"), error);
         let table = self.storage().open(&name, Access::Read, Content::Metadata).map_err(failed)?;
-        let mut vacant = vec![true; layout.class.slots as usize];
+        let mut taken = BTreeSet::new();
         let mut batches = Batches::new(table.len_bytes().map_err(failed)?);
         while let Some(batch) = batches.next(&*table) {
-            for (slot, entry) in entries(batch.first, batch.bytes.map_err(failed)?) {
-                if let Some(vacant) = vacant.get_mut(slot as usize) {
-                    *vacant = entry.is_free();
-                }
-            }
+            let entries = entries(batch.first, batch.bytes.map_err(failed)?);
+            taken.extend(entries.filter(|(_, entry)| !entry.is_free()).map(|(slot, _)| slot));
         }
-        Ok(vacant)
+        Ok(taken)
     }
 
     /// Gives the space of the free slots of one chunk back, or overwrites it.
-    fn clear(&self, layout: &Layout<'_>, name: &str, slots: &Range<u32>, vacant: &[bool]) -> io::Result<()> {
+    fn clear(&self, layout: &Layout<'_>, name: &str, slots: Range<u32>, taken: &BTreeSet<u32>) -> io::Result<()> {
         let geometry = layout.geometry();
         let file = self.storage().open(name, Access::Write, Content::Payload)?;
-        for run in runs(slots.clone().filter(|slot| vacant[*slot as usize])) {
+        for run in runs(slots.filter(|slot| !taken.contains(slot))) {
             let (_, offset) = geometry.place(run.start);
             let len_bytes = run.len() as u64 * geometry.slot_bytes;
             match file.punch(offset, len_bytes) {

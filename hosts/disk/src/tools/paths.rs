@@ -83,15 +83,20 @@ pub(super) fn checkpoint_shelves(inventory: &Inventory) -> impl Iterator<Item = 
     inventory.shelves.iter().filter(|shelf| shelf.class.group != BLOCKS)
 }
 
-/// The tree of the blocks that are left, and the slots of those that have no place in it. It has room for as many checkpoints as
-/// every group of them has slots.
+/// The slots of a group up to the last that holds a record.
+fn slots_in_use(shelf: &Shelf) -> u32 {
+    shelf.records.iter().map(|record| record.slot + 1).max().unwrap_or(0)
+}
+
+/// The tree of the blocks that are left, and the slots of those that have no place in it. It has room for what there is, and no
+/// more: how many slots a group has is what a file says, and it may say any number.
 fn restore_blocks(inventory: &Inventory, is_left: &dyn Fn(&&Recovered) -> bool) -> (Tree, Vec<u32>) {
-    let checkpoints = checkpoint_shelves(inventory).map(|shelf| shelf.class.slots).min().unwrap_or(0);
+    let checkpoints = checkpoint_shelves(inventory).map(slots_in_use).min().unwrap_or(0);
     let Some(shelf) = inventory.shelf(BLOCKS) else { return (Tree::new(0, checkpoints), Vec::new()) };
     let mut blocks: Vec<(u32, &Recovered)> =
         shelf.records.iter().filter(is_left).map(|record| (inventory.depth(record), record)).collect();
     blocks.sort_unstable_by_key(|(depth, record)| (*depth, record.sequence));
-    let mut tree = Tree::new(shelf.class.slots, checkpoints);
+    let mut tree = Tree::new(slots_in_use(shelf), checkpoints);
     let restored = |(depth, record): (u32, &Recovered)| {
         let block = Restored {
             digest: record.digest,

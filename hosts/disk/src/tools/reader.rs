@@ -1,5 +1,6 @@
 //! A store opened for reading only.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
@@ -10,7 +11,7 @@ use crate::class::{Geometry, GroupClass};
 use crate::error::StoreError;
 use crate::format::names::{self, FileKind};
 use crate::format::superblock;
-use crate::format::table::Entry;
+use crate::format::table::{self, Entry};
 use crate::record::NamespaceRecord;
 use crate::report::{ClassUsage, Usage};
 use crate::storage::{Access, Content, Directory, IoMode, Storage, read_up_to};
@@ -103,9 +104,7 @@ impl ReadOnly {
             group: layout.class.group,
             name: layout.class.name.clone(),
             quota_bytes: u64::from(layout.class.slots) * layout.geometry().slot_bytes,
-            allocated_bytes: (0..layout.geometry().chunks())
-                .map(|chunk| allocated(&names::chunk(layout.stem, chunk)))
-                .sum(),
+            allocated_bytes: self.chunks(layout).map(|chunk| allocated(&names::chunk(layout.stem, chunk))).sum(),
             overhead_bytes: u64::from(layout.class.slots) * layout.class.overhead_bytes(),
         };
         Usage {
@@ -164,6 +163,14 @@ impl ReadOnly {
         layouts
     }
 
+    /// The class with as many slots as its table has entries for: the store makes a table in its full length, and the header
+    /// of one may promise any number.
+    pub(super) fn class_of_table(&self, layout: &Layout<'_>) -> GroupClass {
+        let len_bytes = self.storage.size(&names::table(layout.stem)).map_or(0, |size| size.len_bytes);
+        let slots = layout.class.slots.min(table::slots_in(len_bytes));
+        GroupClass { slots, ..layout.class.clone() }
+    }
+
     pub(super) fn visit_class(
         &self,
         layout: &Layout<'_>,
@@ -182,7 +189,8 @@ impl ReadOnly {
                     continue;
                 }
                 let (chunk, offset) = geometry.place(slot);
-                let is_there = offset + geometry.slot_bytes <= chunks[chunk as usize];
+                let len_bytes = chunks.get(&chunk).copied().unwrap_or(0);
+                let is_there = offset + geometry.slot_bytes <= len_bytes;
                 let found = match entry.is_sound(class, slot) && self.knows(entry) && is_there {
                     true => Found::Record(recovered(slot, entry)),
                     false => Found::Damaged { slot },
@@ -201,10 +209,16 @@ impl ReadOnly {
         namespace.is_some_and(|record| record.check == entry.namespace_check.get())
     }
 
-    /// How long the chunk files are; 0 for one that is not there.
-    fn chunk_lens(&self, layout: &Layout<'_>) -> Vec<u64> {
+    /// The chunk files of a class that are there: the header may promise any number.
+    fn chunks(&self, layout: &Layout<'_>) -> impl Iterator<Item = u32> {
+        let count = layout.geometry().chunks();
+        self.survey.chunks.get(layout.stem).into_iter().flatten().copied().filter(move |chunk| *chunk < count)
+    }
+
+    /// How long the chunk files are.
+    fn chunk_lens(&self, layout: &Layout<'_>) -> BTreeMap<u32, u64> {
         let len = |chunk| self.storage.size(&names::chunk(layout.stem, chunk)).map_or(0, |size| size.len_bytes);
-        (0..layout.geometry().chunks()).map(len).collect()
+        self.chunks(layout).map(|chunk| (chunk, len(chunk))).collect()
     }
 
     fn copy(&self, name: &str, target: &Path) -> io::Result<()> {

@@ -56,7 +56,7 @@ impl Removal {
         let mut paths = Paths::new(inventory, &HashSet::new());
         let mut named = BTreeSet::new();
         if group == BLOCKS {
-            while paths.tree.vacant() < slots
+            while shelf.class.slots - paths.tree.len() < slots
                 && let Some(id) = paths.tree.least_recent()
                 && paths.tree.remove(id).is_ok()
             {

@@ -9,8 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use reprise_disk::storage::{Access, Content, FileSize, IoMode, LockGuard, LockRefusal, Storage, StorageFile};
 
-use crate::faults::{Fault, Faults, Random};
+use crate::faults::{Fault, Faults, LATENESS, Random, Tally};
 use crate::medium::{Change, Crash, Inode, NameChange, SECTOR_BYTES};
+
+/// What the disk says that it can hold. It never is so much.
+const CAPACITY_BYTES: usize = 1 << 24;
 
 #[derive(Default)]
 struct State {
@@ -25,6 +28,7 @@ struct State {
     off: bool,
     locked: bool,
     faults: Faults,
+    tally: Tally,
 }
 
 impl State {
@@ -37,6 +41,22 @@ impl State {
         let fault = self.faults.next(self.operations, is_change);
         self.off |= matches!(fault, Some(Fault::PowerCut));
         Ok(fault)
+    }
+
+    /// What a fault does to an operation that it makes fail, if it does.
+    fn fail(&mut self, what: &'static str, fault: Fault) -> io::Result<()> {
+        match (fault, what) {
+            (Fault::Error { .. }, "a read" | "looking at a file") => self.count("EIO on a read"),
+            (Fault::Error { .. }, "a sync") => self.count("failed sync"),
+            (Fault::Error { .. }, _) => self.count("EIO on a write"),
+            (Fault::Full, _) => self.count("ENOSPC"),
+            _ => {}
+        }
+        fault.as_error()
+    }
+
+    fn count(&mut self, kind: &'static str) {
+        *self.tally.entry(kind).or_default() += 1;
     }
 
     fn note_peak(&mut self) {
@@ -57,6 +77,26 @@ impl Disk {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap()
+    }
+
+    /// Counts an operation, and waits if it is to be late. Says what else goes wrong with it.
+    fn step(&self, is_change: bool) -> io::Result<(MutexGuard<'_, State>, Option<Fault>)> {
+        let mut state = self.state();
+        let fault = state.step(is_change)?;
+        if !matches!(fault, Some(Fault::Late)) {
+            return Ok((state, fault));
+        }
+        state.count("late operation");
+        drop(state);
+        std::thread::sleep(LATENESS);
+        // What comes when the power is gone has no effect.
+        let state = self.state();
+        if state.off { Err(io::Error::other("the power is off")) } else { Ok((state, None)) }
+    }
+
+    /// What went wrong so far.
+    pub fn tally(&self) -> Tally {
+        self.state().tally.clone()
     }
 
     pub fn set_faults(&self, faults: Faults) {
@@ -88,6 +128,7 @@ impl Disk {
         if let Some(byte) = inode.durable.get_mut(at) {
             *byte ^= bit;
         }
+        state.count("bit flipped at rest");
     }
 
     /// Takes the power away and gives it back: a disk with what survived, nothing pending, nothing locked, no faults.
@@ -106,13 +147,16 @@ impl Disk {
                 Crash::KeepAll | Crash::Some { .. } => change.apply(&mut names),
             }
         }
-        let inodes = state.inodes.iter().map(|inode| inode.crash(mode, &mut random)).collect();
+        let mut tally = std::mem::take(&mut state.tally);
+        *tally.entry("power cut").or_default() += 1;
+        let inodes = state.inodes.iter().map(|inode| inode.crash(mode, &mut random, &mut tally)).collect();
         let peak_chunk_bytes = state.peak_chunk_bytes;
         Self(Arc::new(Mutex::new(State {
             inodes,
             names: names.clone(),
             durable_names: names,
             peak_chunk_bytes,
+            tally,
             ..State::default()
         })))
     }
@@ -129,7 +173,7 @@ impl Storage for Disk {
             Some(inode) => *inode,
             None if access == Access::Create => {
                 if let Some(fault) = state.step(true)? {
-                    fault.as_error()?;
+                    state.fail("making a file", fault)?;
                 }
                 state.inodes.push(Inode::default());
                 let inode = state.inodes.len() - 1;
@@ -143,19 +187,24 @@ impl Storage for Disk {
     }
 
     fn size(&self, name: &str) -> io::Result<FileSize> {
-        let mut state = self.state();
-        if let Some(fault) = state.step(false)? {
-            fault.as_error()?;
+        let (mut state, fault) = self.step(false)?;
+        if let Some(fault) = fault {
+            state.fail("looking at a file", fault)?;
         }
         let inode = *state.names.get(name).ok_or(io::ErrorKind::NotFound)?;
         let len_bytes = state.inodes[inode].written.len() as u64;
         Ok(FileSize { len_bytes, allocated_bytes: len_bytes })
     }
 
+    fn free_bytes(&self) -> io::Result<u64> {
+        let used: usize = self.state().inodes.iter().map(|inode| inode.written.len()).sum();
+        Ok(CAPACITY_BYTES.saturating_sub(used) as u64)
+    }
+
     fn remove(&self, name: &str) -> io::Result<()> {
-        let mut state = self.state();
-        if let Some(fault) = state.step(true)? {
-            fault.as_error()?;
+        let (mut state, fault) = self.step(true)?;
+        if let Some(fault) = fault {
+            state.fail("removing a file", fault)?;
         }
         if state.names.remove(name).is_some() {
             state.pending_names.push(NameChange::Remove(name.to_owned()));
@@ -164,12 +213,15 @@ impl Storage for Disk {
     }
 
     fn sync_directory(&self) -> io::Result<()> {
-        let mut state = self.state();
-        match state.step(true)? {
-            Some(Fault::Lie) => return Ok(()),
+        let (mut state, fault) = self.step(true)?;
+        match fault {
+            Some(Fault::Lie) => {
+                state.count("sync that lies");
+                return Ok(());
+            }
             // The space was reserved before.
             Some(Fault::Full) | None => {}
-            Some(fault) => fault.as_error()?,
+            Some(fault) => state.fail("a sync", fault)?,
         }
         for change in std::mem::take(&mut state.pending_names) {
             change.apply(&mut state.durable_names);
@@ -217,33 +269,34 @@ impl SimulatedFile {
 
 impl StorageFile for SimulatedFile {
     fn len_bytes(&self) -> io::Result<u64> {
-        let mut state = self.disk.state();
-        if let Some(fault) = state.step(false)? {
-            fault.as_error()?;
+        let (mut state, fault) = self.disk.step(false)?;
+        if let Some(fault) = fault {
+            state.fail("looking at a file", fault)?;
         }
         Ok(state.inodes[self.inode].written.len() as u64)
     }
 
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         self.check_alignment(bytes, offset)?;
-        let mut state = self.disk.state();
-        let fault = state.step(false)?;
+        let (mut state, fault) = self.disk.step(false)?;
         let file = &state.inodes[self.inode].written;
         let start = (offset as usize).min(file.len());
         let mut count = bytes.len().min(file.len() - start);
         match fault {
-            Some(Fault::Short { part }) if count > 1 => count = 1 + part as usize % (count - 1),
-            Some(fault) => fault.as_error()?,
+            Some(Fault::Short { part }) if count > 1 => {
+                count = 1 + part as usize % (count - 1);
+                state.count("short read");
+            }
+            Some(fault) => state.fail("a read", fault)?,
             None => {}
         }
-        bytes[..count].copy_from_slice(&file[start..start + count]);
+        bytes[..count].copy_from_slice(&state.inodes[self.inode].written[start..start + count]);
         Ok(count)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         self.check_alignment(bytes, offset)?;
-        let mut state = self.disk.state();
-        let fault = state.step(true)?;
+        let (mut state, fault) = self.disk.step(true)?;
         let mut change = Change::Write { offset: offset as usize, bytes: bytes.to_vec() };
         let mut count = bytes.len();
         let mut inode = self.inode;
@@ -251,10 +304,12 @@ impl StorageFile for SimulatedFile {
         match fault {
             Some(Fault::Short { part }) if count > 1 => {
                 count = 1 + part as usize % (count - 1);
+                state.count("short write");
                 change = Change::Write { offset: offset as usize, bytes: bytes[..count].to_vec() };
             }
             // The bytes go to some other place, in this file or in another one.
             Some(Fault::Misdirect { part }) => {
+                state.count("misdirected write");
                 let inodes: Vec<usize> = state.names.values().copied().collect();
                 inode = if part % 2 == 0 { inode } else { inodes[(part / 2) as usize % inodes.len()] };
                 let len = state.inodes[inode].written.len();
@@ -268,13 +323,14 @@ impl StorageFile for SimulatedFile {
             Some(Fault::Error { part }) if part % 2 == 0 => {
                 let done = part as usize % (count + 1);
                 change = Change::Write { offset: offset as usize, bytes: bytes[..done].to_vec() };
+                state.count("EIO on a write of which a part is done");
                 result = Fault::Error { part }.as_error();
             }
             Some(Fault::PowerCut) => {
                 state.inodes[inode].change(change);
                 return Fault::PowerCut.as_error().map(|()| 0);
             }
-            Some(fault) => fault.as_error()?,
+            Some(fault) => state.fail("a write", fault)?,
             None => {}
         }
         state.inodes[inode].change(change);
@@ -283,9 +339,9 @@ impl StorageFile for SimulatedFile {
     }
 
     fn allocate(&self, len_bytes: u64) -> io::Result<()> {
-        let mut state = self.disk.state();
-        if let Some(fault) = state.step(true)? {
-            fault.as_error()?;
+        let (mut state, fault) = self.disk.step(true)?;
+        if let Some(fault) = fault {
+            state.fail("reserving space", fault)?;
         }
         let len = len_bytes as usize;
         let inode = &mut state.inodes[self.inode];
@@ -297,27 +353,31 @@ impl StorageFile for SimulatedFile {
     }
 
     fn truncate(&self, len_bytes: u64) -> io::Result<()> {
-        let mut state = self.disk.state();
-        if let Some(fault) = state.step(true)? {
-            fault.as_error()?;
+        let (mut state, fault) = self.disk.step(true)?;
+        if let Some(fault) = fault {
+            state.fail("cutting a file", fault)?;
         }
         state.inodes[self.inode].change(Change::Resize { len: len_bytes as usize });
         Ok(())
     }
 
     fn sync(&self) -> io::Result<()> {
-        let mut state = self.disk.state();
-        match state.step(true)? {
-            Some(Fault::Lie) => return Ok(()),
+        let (mut state, fault) = self.disk.step(true)?;
+        match fault {
+            Some(Fault::Lie) => {
+                state.count("sync that lies");
+                return Ok(());
+            }
             Some(Fault::Full) | None => {}
             // What was not written is dropped from memory, too, as Linux may do.
             Some(fault @ Fault::Error { part }) if part % 2 == 0 => {
                 let inode = &mut state.inodes[self.inode];
                 inode.pending.clear();
                 inode.written = inode.durable.clone();
+                state.count("failed sync that drops what was written");
                 fault.as_error()?;
             }
-            Some(fault) => fault.as_error()?,
+            Some(fault) => state.fail("a sync", fault)?,
         }
         state.inodes[self.inode].sync();
         Ok(())

@@ -1,6 +1,8 @@
 //! What goes wrong with the simulated disk, and when: at one operation, or by chance from a seed.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::time::Duration;
 
 /// A small generator of numbers (SplitMix64), so that a seed names a run.
 #[derive(Clone, Debug, Default)]
@@ -43,9 +45,17 @@ pub enum Fault {
     Misdirect { part: u64 },
     /// A sync does nothing and says that it did.
     Lie,
+    /// It takes its time.
+    Late,
     /// The power goes off during it.
     PowerCut,
 }
+
+/// How long a late operation takes: longer than some deadlines.
+pub const LATENESS: Duration = Duration::from_micros(500);
+
+/// How often what went wrong, by kind. Only what had an effect counts.
+pub type Tally = BTreeMap<&'static str, u64>;
 
 impl Fault {
     /// The fault as the error of an operation that it makes fail; others go on.
@@ -54,7 +64,7 @@ impl Fault {
             Self::Error { .. } => Err(io::Error::from_raw_os_error(5)),
             Self::Full => Err(io::Error::from_raw_os_error(28)),
             Self::PowerCut => Err(io::Error::other("the power is off")),
-            Self::Short { .. } | Self::Misdirect { .. } | Self::Lie => Ok(()),
+            Self::Short { .. } | Self::Misdirect { .. } | Self::Lie | Self::Late => Ok(()),
         }
     }
 }
@@ -91,8 +101,9 @@ impl Faults {
                         Fault::Full,
                         Fault::Misdirect { part },
                         Fault::Lie,
+                        Fault::Late,
                     ],
-                    false => &[Fault::Short { part }, Fault::Error { part }],
+                    false => &[Fault::Short { part }, Fault::Error { part }, Fault::Late],
                 };
                 Some(kinds[random.below(kinds.len() as u64) as usize])
             }

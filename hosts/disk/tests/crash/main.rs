@@ -7,3 +7,4 @@ mod medium;
 mod model;
 mod points;
 mod random;
+mod strict;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::faults::Random;
+use crate::faults::{Random, Tally};
 
 pub const SECTOR_BYTES: usize = 512;
 
@@ -33,14 +33,18 @@ impl Change {
     }
 
     /// Applies what survives of it.
-    fn apply_torn(&self, file: &mut Vec<u8>, random: &mut Random) {
+    fn apply_torn(&self, file: &mut Vec<u8>, random: &mut Random, tally: &mut Tally) {
         let Self::Write { offset, bytes } = self else { return self.apply(file) };
         match random.below(4) {
             0 => self.apply(file),
             // A prefix, to the byte.
-            1 => write(file, *offset, &bytes[..random.below(bytes.len() as u64 + 1) as usize]),
+            1 => {
+                *tally.entry("write torn to a prefix by a crash").or_default() += 1;
+                write(file, *offset, &bytes[..random.below(bytes.len() as u64 + 1) as usize]);
+            }
             // Any sectors.
             _ => {
+                *tally.entry("write torn by sectors by a crash").or_default() += 1;
                 for (index, sector) in bytes.chunks(SECTOR_BYTES).enumerate() {
                     if random.one_in(2) {
                         write(file, offset + index * SECTOR_BYTES, sector);
@@ -72,13 +76,13 @@ pub struct Inode {
 
 impl Inode {
     /// What is left after a crash.
-    pub fn crash(&self, mode: Crash, random: &mut Random) -> Self {
+    pub fn crash(&self, mode: Crash, random: &mut Random, tally: &mut Tally) -> Self {
         let mut bytes = self.durable.clone();
         for change in &self.pending {
             match mode {
-                Crash::Some { .. } if random.one_in(2) => change.apply_torn(&mut bytes, random),
+                Crash::Some { .. } if random.one_in(2) => change.apply_torn(&mut bytes, random, tally),
                 Crash::KeepAll => change.apply(&mut bytes),
-                Crash::LoseAll | Crash::Some { .. } => {}
+                Crash::LoseAll | Crash::Some { .. } => *tally.entry("change lost by a crash").or_default() += 1,
             }
         }
         Self { written: bytes.clone(), durable: bytes, pending: Vec::new() }

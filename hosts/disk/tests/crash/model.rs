@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use reprise_core::Digest;
 use reprise_disk::{
-    Buffer, Durability, Get, GroupClass, Key, Miss, NamespaceRecord, OpenReport, Options, Put, Store, StoreError,
+    Buffer, Durability, Get, GroupClass, IoOptions, Key, Miss, NamespaceRecord, OpenReport, Options, Put, Store,
+    StoreError,
 };
 
 use crate::disk::Disk;
@@ -25,7 +27,9 @@ pub fn classes(history_slots: u32) -> Vec<GroupClass> {
 
 pub fn options(durability: Durability) -> Options {
     // Three slots of history to a chunk, two of windows, and fewer handles than chunks.
-    Options { durability, chunk_bytes: 3 * 8192, direct: false, open_files: 2, ..Options::default() }
+    // One thread, so that a batch has one order.
+    let io = IoOptions { threads: 1, ..IoOptions::default() };
+    Options { durability, chunk_bytes: 3 * 8192, direct: false, open_files: 2, io }
 }
 
 pub fn tenant(number: u8) -> NamespaceRecord {
@@ -78,6 +82,8 @@ pub struct Model {
     buffer: Buffer,
     /// Whether whole records are put and read as batches of one.
     pub batched: bool,
+    /// How long a batch may take, if it has a deadline.
+    pub patience: Option<Duration>,
 }
 
 /// What outlives the store.
@@ -92,6 +98,9 @@ pub struct Memory {
     pub failed_puts: u64,
     pub hits: u64,
     pub misses: u64,
+    /// Whether a read that brings wrong bytes is counted instead of ending the test.
+    pub counts_wrong: bool,
+    pub wrong_reads: u64,
 }
 
 impl Memory {
@@ -123,7 +132,16 @@ impl Model {
                 memory.held.retain(|(group, slot), _| *slot < classes[usize::from(*group)].slots);
                 memory.tenants =
                     store.namespaces().iter().map(|(index, namespace)| (namespace.salt_hash.0[0], *index)).collect();
-                Ok(Self { store, report, classes, durability, memory, buffer: Buffer::new(), batched: false })
+                Ok(Self {
+                    store,
+                    report,
+                    classes,
+                    durability,
+                    memory,
+                    buffer: Buffer::new(),
+                    batched: false,
+                    patience: None,
+                })
             }
             Err(error) => Err(Box::new((error, memory))),
         }
@@ -149,39 +167,67 @@ impl Model {
     }
 
     pub fn put(&mut self, group: u8, slot: u32, tenant: u8, number: u16) -> Result<(), StoreError> {
-        let namespace = self.namespace(tenant)?;
-        let key = key(namespace, number);
+        let (mut put, held) = self.next_put(&(group, slot, tenant, number))?;
+        if self.batched {
+            return self.put_all(vec![(put, held)]).pop().expect("a put has an outcome");
+        }
+        let Put { key, parent, last_use, .. } = put;
+        let result = self.store.put(group, slot, &key, parent, last_use, &mut put.buffer);
+        self.note_put(group, slot, held, result)
+    }
+
+    /// Puts records in one batch; no two into the same slot. Says what has come of them, but of those whose namespace was not
+    /// to be had.
+    pub fn put_many(&mut self, records: &[(u8, u32, u8, u16)]) -> Vec<Result<(), StoreError>> {
+        let puts = records.iter().filter_map(|record| self.next_put(record).ok()).collect();
+        self.put_all(puts)
+    }
+
+    fn put_all(&mut self, puts: Vec<(Put, Held)>) -> Vec<Result<(), StoreError>> {
+        let places: Vec<(u8, u32, Held)> = puts.iter().map(|(put, held)| (put.group, put.slot, *held)).collect();
+        let puts = puts.into_iter().map(|(put, _)| put).collect();
+        let batch = self.store.put_batch(puts, self.deadline());
+        let mut results: Vec<_> = batch.map(|(index, outcome)| (index, outcome.result)).collect();
+        results.sort_by_key(|(index, _)| *index);
+        let note = |(index, result): (usize, _)| {
+            let (group, slot, held) = places[index];
+            self.note_put(group, slot, held, result)
+        };
+        results.into_iter().map(note).collect()
+    }
+
+    /// The next version of a record, and what is known once it is put. What its slot held is not owed any more.
+    fn next_put(&mut self, &(group, slot, tenant, number): &(u8, u32, u8, u16)) -> Result<(Put, Held), StoreError> {
+        let key = key(self.namespace(tenant)?, number);
         let name = (group, tenant, number);
         let version = self.memory.versions.entry(name).or_default();
         *version += 1;
         let version = *version;
         self.memory.held.remove(&(group, slot));
-        self.buffer.resize(self.classes[usize::from(group)].payload_bytes as usize);
-        fill(self.buffer.bytes_mut(), group, tenant, &key, version);
-        let result = self.put_payload(group, slot, key);
+        let mut buffer = Buffer::zeroed(self.classes[usize::from(group)].payload_bytes as usize);
+        fill(buffer.bytes_mut(), group, tenant, &key, version);
+        let durable = self.durability == Durability::Strict;
+        let put = Put { group, slot, key, parent: Digest([9; 32]), last_use: 7, buffer };
+        Ok((put, Held { name, version, durable }))
+    }
+
+    fn note_put(&mut self, group: u8, slot: u32, held: Held, result: Result<(), StoreError>) -> Result<(), StoreError> {
         self.memory.failed_puts += u64::from(result.is_err());
         result?;
-        let durable = self.durability == Durability::Strict;
-        self.memory.held.insert((group, slot), Held { name, version, durable });
+        self.memory.held.insert((group, slot), held);
         Ok(())
     }
 
-    fn put_payload(&mut self, group: u8, slot: u32, key: Key) -> Result<(), StoreError> {
-        let parent = Digest([9; 32]);
-        if !self.batched {
-            return self.store.put(group, slot, &key, parent, 7, &mut self.buffer);
-        }
-        let put = Put { group, slot, key, parent, last_use: 7, buffer: std::mem::take(&mut self.buffer) };
-        let (_, outcome) = self.store.put_batch(vec![put], None).next().expect("a put has an outcome");
-        self.buffer = outcome.buffer.expect("no put is stuck");
-        outcome.result
+    fn deadline(&self) -> Option<Instant> {
+        self.patience.map(|patience| Instant::now() + patience)
     }
 
     fn get_payload(&mut self, group: u8, slot: u32, key: Key) -> Result<(), Miss> {
         if !self.batched {
             return self.store.get(group, slot, &key, &mut self.buffer);
         }
-        let (_, got) = self.store.get_batch(&[Get { group, slot, key }], None).next().expect("a read has an outcome");
+        let mut batch = self.store.get_batch(&[Get { group, slot, key }], self.deadline());
+        let (_, got) = batch.next().expect("a read has an outcome");
         self.buffer.clear();
         let loan = got?;
         self.buffer.resize(loan.len());
@@ -228,7 +274,11 @@ impl Model {
                     self.buffer.bytes() == &expected[range.clone()]
                 };
                 let found = (1..=versions).rev().find(right);
-                let found = found.unwrap_or_else(|| panic!("wrong bytes for {name:?} in slot {slot}"));
+                let Some(found) = found else {
+                    assert!(self.memory.counts_wrong, "wrong bytes for {name:?} in slot {slot}");
+                    self.memory.wrong_reads += 1;
+                    return result;
+                };
                 if let Some(held) = self.memory.held.get(&(group, slot)).filter(|held| held.name == name) {
                     assert_eq!(found, held.version, "an older version of {name:?} in slot {slot}");
                 }

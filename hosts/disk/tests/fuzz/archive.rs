@@ -1,7 +1,9 @@
 //! Imports what an input stands for into an empty directory, and checks what came in.
 //!
 //! An input that begins with an even byte is the archive itself; one that begins with an odd byte holds changes to an archive of
-//! a whole store, as in `image.rs`. The archive is its file number 0.
+//! a whole store, as in `image.rs`. The archive is its file number 0. Then the checksums of one frame are made right again: the
+//! frame's own and, by the highest bit of its number, those of what it holds, so that every field of a class and a namespace can
+//! be forged.
 
 use std::sync::{Arc, OnceLock};
 
@@ -34,8 +36,33 @@ fn origin() -> &'static Files {
     })
 }
 
-/// Makes the checksums of a frame right again, or does nothing if there is no such frame.
-fn seal_frame(archive: &mut [u8], index: usize) -> Option<()> {
+/// Says that what a frame holds is sealed, too.
+const INSIDE: u8 = 0x80;
+
+/// Makes the checksum of what a frame holds right again: a page that describes a class, or a namespace's record.
+fn seal_body(kind: &[u8], body: &mut [u8]) -> Option<()> {
+    let covered = body.len().checked_sub(8)?;
+    let seed = match kind {
+        b"CLAS" => 0,
+        b"NSPC" => u64::from(u16::from_le_bytes(body.get(60..62)?.try_into().ok()?)),
+        _ => return None,
+    };
+    let sum = xxh3_64_with_seed(&body[..covered], seed);
+    body[covered..].copy_from_slice(&sum.to_le_bytes());
+    Some(())
+}
+
+/// Makes the checksums of a frame right again, or does nothing if there is no such frame. Returns whether what it holds was
+/// sealed, too.
+fn seal_frame(archive: &mut [u8], frame: u8) -> bool {
+    let mut sealed = false;
+    let _ = try_seal_frame(archive, frame, &mut sealed);
+    sealed
+}
+
+fn try_seal_frame(archive: &mut [u8], frame: u8, sealed: &mut bool) -> Option<()> {
+    let index = usize::from(frame & !INSIDE);
+    let inside = frame & INSIDE != 0;
     let mut start = PAGE_BYTES;
     for number in 0..=index {
         let len = archive.get(start + 16..start + 24)?;
@@ -43,6 +70,8 @@ fn seal_frame(archive: &mut [u8], index: usize) -> Option<()> {
         let end = start.checked_add(HEAD_BYTES)?.checked_add(len)?.checked_add(8)?;
         let frame = archive.get_mut(start..end)?;
         if number == index {
+            let (head, rest) = frame.split_at_mut(HEAD_BYTES);
+            *sealed = inside && seal_body(&head[..4], &mut rest[..len]).is_some();
             let sum = xxh3_64(&frame[..HEAD_BYTES - 8]);
             frame[HEAD_BYTES - 8..HEAD_BYTES].copy_from_slice(&sum.to_le_bytes());
             let sum = xxh3_64_with_seed(&frame[HEAD_BYTES..HEAD_BYTES + len], number as u64);
@@ -64,8 +93,8 @@ pub fn run(input: &[u8]) {
             let (frame, changes) = changes.split_first().unwrap_or((&0, &[]));
             let mut image = Image::damaged(origin(), changes);
             let mut archive = image.files[0].take().unwrap_or_default();
-            seal_frame(&mut archive, usize::from(*frame));
-            (archive, true, image.sealed)
+            let forged = seal_frame(&mut archive, *frame);
+            (archive, !forged, image.sealed || forged)
         }
         Some((_, archive)) => (archive.to_vec(), false, true),
         None => (Vec::new(), false, true),
@@ -79,7 +108,7 @@ pub fn run(input: &[u8]) {
         {
             return;
         }
-        Err(ArchiveError::Store(StoreError::InvalidClass { .. })) if !is_known => return,
+        Err(ArchiveError::Store(StoreError::InvalidClass { .. }) | ArchiveError::NoRoom { .. }) if !is_known => return,
         Err(error) => panic!("no reason to refuse an archive: {error}"),
     };
     let store = ReadOnly::open_in(Arc::new(disk.clone())).expect("an import leaves a store");

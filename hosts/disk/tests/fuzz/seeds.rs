@@ -79,6 +79,18 @@ pub fn of_archive() -> Vec<(&'static str, Vec<u8>)> {
         ("record", sealed(0xff, &[&[1, 0, 0, 0x40, 3]])),
         ("record-sealed", sealed(4, &[&[1, 0, 0, 0x40, 3]])),
         ("short", sealed(0xff, &[&[2, 0, 0, 0x50]])),
+        // A class with as many slots as there are numbers, with records of 4 GiB less a page, and in another group.
+        ("more-slots", sealed(0x80, &[&[0, 0, 0x68, 0x10, 4, 0xff, 0xff, 0xff, 0xff]])),
+        (
+            "long-payload",
+            sealed(
+                0x80,
+                &[&[0, 0, 0x60, 0x10, 5, 0, 0xf0, 0xff, 0xff, 0], &[0, 0, 0xc0, 0x10, 5, 0, 0xf0, 0xff, 0xff, 0]],
+            ),
+        ),
+        ("other-group", sealed(0x81, &[&[0, 0, 0x9c, 0x20, 1, 0]])),
+        // A namespace of no tokens a block.
+        ("no-tokens", sealed(0x82, &[&[0, 0, 0xa8, 0x30, 4, 0, 0, 0, 0]])),
         ("frame-twice", sealed(0xff, &[&[4, 0, 0, 0, 0x40, 0, 0x20, 0, 0x60]])),
     ]
 }

@@ -9,7 +9,7 @@ use shuttle::thread;
 
 use crate::disk::Disk;
 use crate::medium::Crash;
-use crate::scheduler::{SLOTS, explore, holds, key, open, put, tenant};
+use crate::scheduler::{SLOTS, explore, holds, key, open, put, record, tenant};
 
 /// A disk whose power goes at the very moment at which so many records are owed.
 struct Owed {
@@ -45,6 +45,33 @@ fn put_for_good(store: &Store, durability: Durability, slot: u32, owed: &Owed) {
     }
 }
 
+/// Puts every record of a tenant's in one batch. What is reported is owed from that moment on.
+fn put_batch_for_good(store: &Store, owed: &Owed) {
+    let Ok(namespace) = store.namespace(&tenant(0)) else { return };
+    let puts = (0..SLOTS).map(|slot| record(slot, key(namespace, slot as u8 + 1))).collect();
+    for (slot, outcome) in store.put_batch(puts, None) {
+        if outcome.result.is_ok() {
+            owed.insert((slot as u32, namespace, 0));
+        }
+    }
+}
+
+fn crash_while_a_batch_is_put() {
+    let disk = Disk::new();
+    let store = Arc::new(open(&disk, Durability::Strict).0);
+    let limit = thread_rng().gen_range(1..=SLOTS as usize);
+    let owed = Arc::new(Owed { disk, limit, records: Mutex::default(), after: Mutex::default() });
+    // Somebody else syncs meanwhile, and takes marks away.
+    let other = thread::spawn({
+        let store = Arc::clone(&store);
+        move || drop(store.sync())
+    });
+    put_batch_for_good(&store, &owed);
+    other.join().unwrap();
+    drop(store);
+    check_owed(&owed, Durability::Strict);
+}
+
 fn crash_while_threads_put(durability: Durability) {
     let disk = Disk::new();
     let store = Arc::new(open(&disk, durability).0);
@@ -60,7 +87,11 @@ fn crash_while_threads_put(durability: Durability) {
     let checks: Vec<u64> = store.namespaces().iter().map(|(_, namespace)| namespace.check).collect();
     assert!(checks.iter().collect::<BTreeSet<_>>().len() == checks.len(), "a tenant has two numbers: {checks:x?}");
     drop(store);
+    check_owed(&owed, durability);
+}
 
+/// Opens what the crash has left, and fails if a record that was owed is not there.
+fn check_owed(owed: &Owed, durability: Durability) {
     let after = owed.after.lock().unwrap().take().expect("every record is owed in the end");
     let (store, _) = open(&after, durability);
     let namespaces = store.namespaces();
@@ -78,4 +109,9 @@ fn what_a_sync_has_made_durable_is_not_lost_because_another_thread_syncs() {
 #[test]
 fn what_a_strict_put_has_promised_is_not_lost_because_another_thread_makes_the_files() {
     explore(|| crash_while_threads_put(Durability::Strict));
+}
+
+#[test]
+fn what_a_strict_batch_has_promised_is_not_lost_because_another_thread_syncs() {
+    explore(crash_while_a_batch_is_put);
 }

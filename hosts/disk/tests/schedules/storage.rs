@@ -33,6 +33,10 @@ impl Storage for Interleaved {
         self.0.size(name)
     }
 
+    fn free_bytes(&self) -> io::Result<u64> {
+        self.0.free_bytes()
+    }
+
     fn remove(&self, name: &str) -> io::Result<()> {
         self.0.remove(name)
     }

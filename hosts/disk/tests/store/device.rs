@@ -174,6 +174,10 @@ impl Storage for Device {
         self.directory.size(name)
     }
 
+    fn free_bytes(&self) -> io::Result<u64> {
+        self.directory.free_bytes()
+    }
+
     fn remove(&self, name: &str) -> io::Result<()> {
         self.directory.remove(name)
     }

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use reprise_core::Digest;
-use reprise_disk::{Buffer, GroupClass, Miss, Options, RemovedLayout, Store, StoreError};
+use reprise_disk::{Buffer, GroupClass, IoOptions, Miss, Options, RemovedLayout, Store, StoreError};
 
-use crate::fixture::{HISTORY, WINDOW, classes, filled, get, key, open, options, put, tenant};
+use crate::device::{self, Way};
+use crate::fixture::{HISTORY, WINDOW, classes, filled, filled_with, get, key, open, options, put, put_of, tenant};
 
 /// Bytes of all chunk files, as their lengths say.
 fn chunk_bytes(dir: &Path) -> u64 {
@@ -169,4 +170,59 @@ fn a_chunk_for_which_there_is_no_space_leaves_nothing_behind() {
     // Another group is not concerned.
     put(&store, HISTORY, 0, &key(namespace, 1)).unwrap();
     get(&store, HISTORY, 0, &key(namespace, 1)).unwrap();
+}
+
+#[test]
+fn writes_in_flight_do_not_take_more_than_the_quota() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, device) = device::open(dir.path(), Way::SystemCalls, IoOptions { threads: 20, ..IoOptions::default() });
+    let namespace = store.namespace(&tenant(0)).unwrap();
+    let quota = 15 * 12_288;
+    let all = |number: u8| {
+        let history = (0..10).map(move |slot| put_of(HISTORY, slot, key(namespace, number + slot as u8)));
+        history.chain((0..5).map(move |slot| put_of(WINDOW, slot, key(namespace, number + slot as u8))))
+    };
+    for number in [0, 100] {
+        device.close();
+        let batch = store.put_batch(all(number).collect(), None);
+        device.wait_for_stuck(15);
+        assert_eq!(chunk_bytes(dir.path()), quota, "every record is on its way");
+        // There is no slot to put more into.
+        let more = store
+            .put_batch(vec![put_of(HISTORY, 0, key(namespace, 99)), put_of(HISTORY, 10, key(namespace, 99))], None);
+        assert_eq!(more.filter(|(_, outcome)| outcome.result.is_err()).count(), 2);
+        device.open();
+        assert_eq!(batch.map(|(_, outcome)| outcome.result.unwrap()).count(), 15);
+        assert_eq!(chunk_bytes(dir.path()), quota);
+    }
+}
+
+#[test]
+fn a_restart_does_not_forget_what_is_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = filled(dir.path());
+    store.sync().unwrap();
+    let before = store.usage();
+    assert!(before.classes.iter().all(|class| class.allocated_bytes > 0));
+    drop(store);
+    let (store, _) = open(dir.path());
+    assert_eq!(store.usage(), before);
+    // What somebody took away is not counted as used.
+    std::fs::remove_file(dir.path().join("history-11111111-0001.chunk")).unwrap();
+    let after = store.usage();
+    assert_eq!(before.classes[0].allocated_bytes - after.classes[0].allocated_bytes, 4 * 12_288);
+}
+
+#[test]
+fn a_store_does_not_make_a_file_for_each_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut many = with_slots(250);
+    many.truncate(1);
+    let store = filled_with(dir.path(), &many);
+    drop(store);
+    let (_, report) = Store::open(dir.path(), &many, &Options::default()).unwrap();
+    assert_eq!(report.classes[0].records, 250);
+    let files = std::fs::read_dir(dir.path()).unwrap().count();
+    // Four slots to a chunk; superblock, catalogue, lock and table.
+    assert_eq!(files, 250_usize.div_ceil(4) + 4);
 }

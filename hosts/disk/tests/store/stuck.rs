@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use reprise_disk::{IoOptions, Miss, Store, StoreError};
+use reprise_disk::{IoOptions, Miss, ReadOnly, Store, StoreError};
 
 use crate::device::{self, Way, engines};
 use crate::fixture::{HISTORY, WINDOW, check, classes, filled, get, gets_of, key, open, options, put_of};
@@ -108,6 +108,29 @@ fn a_put_that_missed_its_deadline_is_not_found_later() {
     // The put that never began has left its slot alone.
     get(&store, HISTORY, 1, &key(0, 1)).unwrap();
     get(&store, HISTORY, 2, &key(0, 103)).unwrap();
+}
+
+#[test]
+fn a_record_that_is_still_being_written_is_not_found() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(filled(dir.path()));
+    let (store, device) = device::open(dir.path(), Way::SystemCalls, scarce());
+    device.close();
+    let batch = store.put_batch(vec![put_of(HISTORY, 3, key(0, 100))], None);
+    device.wait_for_stuck(1);
+    let listed = || {
+        let inventory = ReadOnly::open(dir.path()).unwrap().inventory().unwrap();
+        inventory.shelf(HISTORY).unwrap().records.iter().map(|record| (record.slot, record.digest)).collect::<Vec<_>>()
+    };
+    // Neither the new record nor the one that it replaces, of which part may be gone.
+    assert!(!listed().iter().any(|(slot, _)| *slot == 3));
+    for number in [100, 3] {
+        assert!(matches!(get(&store, HISTORY, 3, &key(0, number)), Err(Miss::Absent)), "{number}");
+    }
+    device.open();
+    assert_eq!(batch.map(|(_, outcome)| outcome.result.unwrap()).count(), 1);
+    assert!(listed().contains(&(3, key(0, 100).digest)));
+    get(&store, HISTORY, 3, &key(0, 100)).unwrap();
 }
 
 #[test]

@@ -145,6 +145,26 @@ fn a_repair_does_not_leave_damage_nor_take_what_is_good() {
 }
 
 #[test]
+fn a_file_that_is_missing_does_not_stop_an_eviction() {
+    let dir = tempfile::tempdir().unwrap();
+    two_tenants(dir.path());
+    let store = Maintenance::open(dir.path()).unwrap();
+    let inventory = store.reader().inventory().unwrap();
+    let removal = Removal::least_recent(&inventory, HISTORY, 14).unwrap();
+    // Somebody was faster.
+    for chunk in ["history-11111111-0000.chunk", "window-22222222-0000.chunk", "draft-33333333-0001.chunk"] {
+        std::fs::remove_file(dir.path().join(chunk)).unwrap();
+    }
+    let removed = store.remove(&removal, &mut |_, _| {}).unwrap();
+    assert!(removed.records > 0);
+    drop(store);
+    let (store, _) = Store::open(dir.path(), &classes(16, 8), &options()).unwrap();
+    for slot in 0..16 {
+        store.free(HISTORY, slot).unwrap();
+    }
+}
+
+#[test]
 fn a_store_in_use_or_half_known_is_not_worked_on() {
     let dir = tempfile::tempdir().unwrap();
     two_tenants(dir.path());

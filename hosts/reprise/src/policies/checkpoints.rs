@@ -6,7 +6,7 @@ use reprise_core::{checkpoint::Strategy, policy::Span};
 
 use super::{
     Notice, PolicyError, PolicyStatus, Role,
-    offstage::Offstage,
+    offstage::{Curtain, Offstage},
     runner::{CheckpointRunner, OfferedPlan, Origin},
     seat::{Script, Seat, Sentence, restart_delay},
 };
@@ -23,6 +23,7 @@ pub(crate) struct CheckpointSeat {
     deterministic: bool,
 }
 
+/// What the requests and the jobs of the seat share.
 struct Stage {
     seat: Mutex<Occupied>,
     allowed_strikes: u32,
@@ -125,13 +126,8 @@ impl CheckpointSeat {
             Sentence::Retired => {}
             Sentence::Again(script) | Sentence::Back(script) if self.deterministic => occupied.remake(script),
             Sentence::Again(script) | Sentence::Back(script) => {
-                let delay = restart_delay(occupied.seat.status.strikes);
-                let begun = self.offstage.run(move |curtain| {
-                    if curtain.wait(delay) {
-                        let made = script.origin.checkpoint();
-                        lock(&stage.seat).end_restart(generation, made);
-                    }
-                });
+                let strikes = occupied.seat.status.strikes;
+                let begun = self.offstage.run(move |curtain| stage.remake(script, strikes, generation, curtain));
                 if let Err(error) = begun {
                     occupied.seat.retire();
                     occupied.seat.notice(format!("cannot be made anew, the machine has no thread for it: {error}"));
@@ -142,9 +138,19 @@ impl CheckpointSeat {
 
     /// Seats another policy. The running one is kept if the new one fails on its way in, and until it has answered.
     pub fn swap(&self, origin: Origin) -> Result<(), PolicyError> {
+        self.seat(self.prepare(origin)?);
+        Ok(())
+    }
+
+    /// Makes a policy ready for the seat.
+    pub fn prepare(&self, origin: Origin) -> Result<Seat<CheckpointRunner>, PolicyError> {
         let running = origin.checkpoint()?;
         let script = Script { origin, saved: None };
-        let mut next = Seat::new(Role::Checkpoints, script, running, self.stage.allowed_strikes);
+        Ok(Seat::new(Role::Checkpoints, script, running, self.stage.allowed_strikes))
+    }
+
+    /// Seats a policy that is ready.
+    pub fn seat(&self, mut next: Seat<CheckpointRunner>) {
         let mut turn = lock(&self.stage.seat);
         let occupied = &mut *turn;
         if !occupied.seat.status.retired {
@@ -153,12 +159,13 @@ impl CheckpointSeat {
         let old = occupied.seat.give_to(next);
         occupied.trial = old.running.is_some().then_some(old);
         occupied.generation += 1;
-        Ok(())
     }
 
     /// What the policy in the seat is made of.
     pub fn origin(&self) -> Option<Origin> {
-        Some(lock(&self.stage.seat).seat.script.as_ref()?.origin.clone())
+        let turn = lock(&self.stage.seat);
+        let script = turn.seat.script.as_ref().filter(|_| !turn.seat.status.retired)?;
+        Some(script.origin.clone())
     }
 
     pub fn remark(&self, text: String) {
@@ -188,18 +195,26 @@ impl Occupied {
             }
         }
     }
+}
 
-    /// A policy was made anew, or was not, for the seat as it was in `generation`.
-    fn end_restart(&mut self, generation: u64, made: Result<CheckpointRunner, PolicyError>) {
-        if self.generation != generation {
-            return;
-        }
-        match made {
-            Ok(running) => self.seat.sit_down(running),
-            Err(error) => match self.seat.strike(&error).0 {
-                Sentence::Again(script) | Sentence::Back(script) => self.remake(script),
-                Sentence::Retired => {}
-            },
+impl Stage {
+    /// Makes a policy anew after failures, as long as it may fail again and nobody else has taken the seat meanwhile.
+    fn remake(&self, mut script: Script, mut strikes: u32, generation: u64, curtain: &Curtain) {
+        while curtain.wait(restart_delay(strikes)) {
+            let made = script.origin.checkpoint();
+            let mut turn = lock(&self.seat);
+            if turn.generation != generation {
+                return;
+            }
+            let error = match made {
+                Ok(running) => return turn.seat.sit_down(running),
+                Err(error) => error,
+            };
+            match turn.seat.strike(&error).0 {
+                Sentence::Again(next) | Sentence::Back(next) => script = next,
+                Sentence::Retired => return,
+            }
+            strikes = turn.seat.status.strikes;
         }
     }
 }

@@ -111,6 +111,13 @@ impl EvictionSeat {
         evicted
     }
 
+    /// Tells the policy what happened, if nobody else is about to: for requests that only plan.
+    pub fn catch_up(&self, now: u64) {
+        if let Some(mut turn) = self.enter() {
+            self.ask(&mut turn, 0, now);
+        }
+    }
+
     /// Evicts up to `want` blocks that the policy names; tells it what happened, if that is much. Returns how many went.
     fn ask(&self, occupied: &mut Occupied, want: u32, now: u64) -> u32 {
         let ledger = &self.stage.vault.ledger;
@@ -172,7 +179,9 @@ impl EvictionSeat {
 
     /// What the policy in the seat is made of, as it is.
     pub fn origin(&self) -> Option<Origin> {
-        Some(lock(&self.stage.seat).seat.script.as_ref()?.origin.clone())
+        let turn = lock(&self.stage.seat);
+        let script = turn.seat.script.as_ref().filter(|_| !turn.seat.status.retired)?;
+        Some(script.origin.clone())
     }
 
     /// What the policy in the seat remembers; nothing if it keeps nothing, or fails at it.

@@ -69,8 +69,18 @@ impl<'a> Newcomer<'a> {
         let following = Following(ledger);
         let mut events = read(ledger, SLICE_IDS, between)?;
         for round in 0.. {
-            tell(&mut runner, &events, between)?;
-            events = told_events(&lock(ledger).take_changes());
+            let mut since = EventBuffer::default();
+            // What happens meanwhile is fetched at each slice: a long list that grows would be moved by a request, with the ledger locked.
+            let mut fetch = || {
+                let changes = lock(ledger).take_changes();
+                since.append(&told_events(&changes));
+            };
+            tell(&mut runner, &events, &mut || {
+                fetch();
+                between()
+            })?;
+            fetch();
+            events = since;
             if events.len() <= LAST_EVENTS || round == ROUNDS {
                 break;
             }
@@ -96,10 +106,10 @@ impl<'a> Newcomer<'a> {
 /// Hands events over in calls of bounded length; in one call, if there are none: what fails at once is to fail here.
 fn tell(runner: &mut CacheRunner, events: &EventBuffer, between: Between<'_>) -> Result<(), PolicyError> {
     if events.is_empty() {
-        runner.step(&[], 0, &mut Vec::new())?;
+        runner.tell(&[])?;
     }
     for words in events.words().chunks(SLICE_EVENTS * reprise_core::policy::EVENT_WORDS) {
-        runner.step(words, 0, &mut Vec::new())?;
+        runner.tell(words)?;
         if !between() {
             return Err(PolicyError::Closing);
         }

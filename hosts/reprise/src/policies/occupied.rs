@@ -3,12 +3,15 @@
 use std::{collections::HashSet, sync::Mutex};
 
 use reprise_core::{
-    policy::{Admission, EventBuffer},
+    policy::{Admission, Event, EventBuffer},
     tree::Refusal,
 };
 
 use super::{PolicyError, runner::CacheRunner, seat::Seat};
-use crate::{cache::lock, ledger::Ledger};
+use crate::{
+    cache::lock,
+    ledger::{HISTORY, Ledger},
+};
 
 /// Events that a policy which lost its seat is kept informed of, while its successor has not decided anything. Past it, the
 /// successor has taken so many without a failure that this counts as an answer.
@@ -115,7 +118,13 @@ impl Occupied {
         let mut error = None;
         for &id in self.victims.iter().filter(|id| !reused.contains(id)) {
             match ledger.evict(id, now, true) {
-                Ok(()) => evicted += 1,
+                Ok(()) => {
+                    evicted += 1;
+                    // The policy before did not name it, and may be back in a moment.
+                    if let Some(trial) = &mut self.trial {
+                        trial.events.push(Event::Evicted { id, group: HISTORY, now });
+                    }
+                }
                 Err(refusal) => {
                     if told_all && error.is_none() {
                         error = Some(PolicyError::Answer(format!("victim {id}: {refusal}")));

@@ -337,6 +337,15 @@ impl CacheRunner {
         Ok(())
     }
 
+    /// Hands events over off the way of requests.
+    pub fn tell(&mut self, words: &[u64]) -> Result<(), PolicyError> {
+        match &mut self.running {
+            Running::Native(policy) => policy.step(Events::new(words), 0, &mut Vec::new()),
+            Running::Component(policy) => policy.tell(words)?,
+        }
+        Ok(())
+    }
+
     pub fn admit(&mut self, question: &Admission<'_>, verdicts: &mut Vec<bool>) -> Result<(), PolicyError> {
         match &mut self.running {
             Running::Native(policy) => policy.admit(question, verdicts),

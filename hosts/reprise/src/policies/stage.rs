@@ -115,19 +115,24 @@ impl Stage {
     ) -> Result<(), PolicyError> {
         let _entrance = lock(&self.entrance);
         let fresh = origin.cache(&self.groups)?;
-        let state = self.state_of_seat();
-        let same = |name: &str| name == origin.name;
-        let saved = saved.or_else(|| state.as_ref().filter(|(name, _)| same(name))?.1.clone());
+        let mut turn = lock(&self.seat);
+        let (name, state) = state_of(&mut turn);
+        // Without pauses a request may repair the seat on the spot: not while the ledger keeps changes for this newcomer.
+        let held = (!pause).then_some(turn);
+        let saved = saved.or_else(|| state.clone().filter(|_| name == origin.name));
         let mut between = || if pause { curtain.wait(PAUSE) } else { curtain.is_open() };
         let newcomer = Newcomer::told(fresh, saved.as_ref(), &self.vault.ledger, &mut between)?;
 
-        let mut turn = lock(&self.seat);
+        let mut turn = held.unwrap_or_else(|| lock(&self.seat));
         let occupied = &mut *turn;
-        let waiting = &mut occupied.events;
+        let Occupied { events: waiting, trial, .. } = occupied;
         let running = newcomer
             .take_over(|ledger| {
                 // What the running one was not told stays with it: it goes on if the new one fails here.
                 waiting.append(&ledger.events);
+                if let Some(trial) = trial {
+                    trial.events.append(&ledger.events);
+                }
                 ledger.events.clear();
             })
             .inspect_err(|_| {
@@ -137,23 +142,24 @@ impl Stage {
             })?;
         let mut next = Seat::new(Role::Eviction, Script { origin, saved }, running, self.allowed_strikes);
         if !occupied.seat.status.retired {
-            let saved = state.and_then(|(_, saved)| saved);
-            next.predecessor = occupied.seat.script.clone().map(|script| Script { saved, ..script });
+            next.predecessor = occupied.seat.script.clone().map(|script| Script { saved: state, ..script });
         }
         let old = occupied.take_place(next);
         drop(turn);
         drop(old);
         Ok(())
     }
+}
 
-    /// Name and state of the policy in the seat. One that fails even here is the more reason to replace it: its successor begins
-    /// without.
-    fn state_of_seat(&self) -> Option<(String, Option<SavedState>)> {
-        let mut turn = lock(&self.seat);
-        let name = turn.seat.status.name.clone();
-        let running = turn.seat.running.as_mut()?;
-        Some((name, running.save().unwrap_or_default()))
-    }
+/// Name and state of the policy in the seat; while it is being made anew, what it is made anew with. One that fails even here is the
+/// more reason to replace it: its successor begins without.
+fn state_of(occupied: &mut Occupied) -> (String, Option<SavedState>) {
+    let Seat { running, script, status, .. } = &mut occupied.seat;
+    let state = match running {
+        Some(running) => running.save().unwrap_or_default(),
+        None => script.as_ref().and_then(|script| script.saved.clone()),
+    };
+    (status.name.clone(), state)
 }
 
 impl Occupied {

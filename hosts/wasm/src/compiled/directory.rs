@@ -9,8 +9,6 @@ use std::{
         unix::fs::{DirBuilderExt, MetadataExt},
     },
     path::Path,
-    process,
-    sync::atomic::{AtomicU64, Ordering},
     time::SystemTime,
 };
 
@@ -28,6 +26,13 @@ const UNFINISHED: &str = "new-";
 
 pub(super) struct Directory {
     handle: OwnedFd,
+}
+
+/// Bytes that nobody can guess.
+fn random<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
+    let mut bytes = [0; BYTES];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes)
 }
 
 impl Directory {
@@ -51,14 +56,13 @@ impl Directory {
     pub fn key(&self) -> io::Result<[u8; 32]> {
         // Who loses the race to make it reads the winner's.
         for _ in 0..3 {
-            if let Ok(Some(key)) = self.read(KEY, 32)
-                && let Ok(key) = key.try_into()
-            {
-                return Ok(key);
+            match self.read(KEY, 32).map(|key| key.map(<[u8; 32]>::try_from)) {
+                Ok(Some(Ok(key))) => return Ok(key),
+                Ok(None) => {}
+                // Something is there that is no key: only that is taken away, never one that another process has just made.
+                Ok(Some(Err(_))) | Err(_) => self.remove(KEY)?,
             }
-            self.remove(KEY)?;
-            let mut key = [0; 32];
-            File::open("/dev/urandom")?.read_exact(&mut key)?;
+            let key = random()?;
             let unfinished = self.create(&[&key])?;
             // Unlike a rename, a link never takes the place of another's key.
             let linked = linkat(&self.handle, &unfinished, &self.handle, KEY, AtFlags::empty());
@@ -105,10 +109,8 @@ impl Directory {
 
     /// Writes a file under a name of its own, which is returned.
     fn create(&self, parts: &[&[u8]]) -> io::Result<String> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let name = format!("{UNFINISHED}{}-{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        // What a process of the same number left behind is in the way.
-        self.remove(&name)?;
+        // Processes of two containers may have the same number: names are random.
+        let name = format!("{UNFINISHED}{:016x}", u64::from_le_bytes(random()?));
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut file = File::from(openat(&self.handle, &name, flags, Mode::RUSR | Mode::WUSR)?);
         for part in parts {

@@ -180,7 +180,8 @@ struct Source<'a> {
 
 impl<'a> Source<'a> {
     fn new(shelf: &'a Shelf, slots: Slots<'a>) -> Self {
-        let mut records = vec![None; shelf.class.slots as usize];
+        let count = shelf.records.iter().map(|record| record.slot as usize + 1).max().unwrap_or(0);
+        let mut records = vec![None; count];
         shelf.records.iter().for_each(|record| records[record.slot as usize] = Some(record));
         Self { group: shelf.class.group, slots, records, buffer: Buffer::new(), written: 0 }
     }

@@ -1,9 +1,10 @@
 //! The frames that an archive is made of, to the byte, and reading them one by one.
 
 use std::collections::BTreeMap;
+use std::hash::Hasher as _;
 use std::io::{self, Read, Write};
 
-use xxhash_rust::xxh3::{Xxh3Builder, xxh3_64};
+use twox_hash::XxHash3_64;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -22,6 +23,9 @@ const CLASS: [u8; 4] = *b"CLAS";
 const NAMESPACE: [u8; 4] = *b"NSPC";
 const RECORD: [u8; 4] = *b"RECD";
 const DONE: [u8; 4] = *b"DONE";
+
+/// Bytes of a record that memory is taken for before any of them has come.
+const FIRST_STEP_BYTES: usize = 1 << 20;
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
@@ -55,15 +59,15 @@ impl Head {
 
     fn compute_sum(&self) -> u64 {
         let bytes = self.as_bytes();
-        xxh3_64(&bytes[..bytes.len() - 8])
+        XxHash3_64::oneshot(&bytes[..bytes.len() - 8])
     }
 }
 
 /// The checksum of the body of frame `number`, whose bytes are in these parts.
 fn body_sum(number: u64, parts: &[&[u8]]) -> u64 {
-    let mut hasher = Xxh3Builder::new().with_seed(number).build();
-    parts.iter().for_each(|part| hasher.update(part));
-    hasher.digest()
+    let mut hasher = XxHash3_64::with_seed(number);
+    parts.iter().for_each(|part| hasher.write(part));
+    hasher.finish()
 }
 
 /// Writes an archive.
@@ -168,6 +172,7 @@ impl<'a> Reader<'a> {
         Ok(reader)
     }
 
+    /// There is one class a group and one record a namespace, so that what is kept is bounded however many frames there are.
     fn read_prologue(&mut self) -> Result<(), Fault> {
         loop {
             let head = self.head()?;
@@ -188,10 +193,15 @@ impl<'a> Reader<'a> {
             }
             if head.kind == CLASS {
                 let (class, _) = table::decode_header(&body).map_err(|_| broken())?;
+                if self.classes.iter().any(|known| known.group == class.group || known.name == class.name) {
+                    return Err(Fault::Broken(format!("group {} is described twice", class.name)));
+                }
                 self.classes.push(class);
             } else {
                 let (index, namespace) = catalogue::decode_one(&body).ok_or_else(broken)?;
-                self.namespaces.insert(index, namespace);
+                if self.namespaces.insert(index, namespace).is_some() {
+                    return Err(Fault::Broken(format!("namespace {index} is described twice")));
+                }
             }
         }
     }
@@ -222,8 +232,7 @@ impl<'a> Reader<'a> {
         };
         let mut record = RecordHead::new_zeroed();
         self.input.read_exact(record.as_mut_bytes())?;
-        buffer.resize(self.classes[guess].slot_bytes() as usize);
-        self.input.read_exact(buffer.bytes_mut())?;
+        self.fill(buffer, self.classes[guess].slot_bytes() as usize)?;
         if !self.body_is_sound(&head, &[record.as_bytes(), buffer.bytes()])? {
             return Ok(Next::Damaged { class_index: guess });
         }
@@ -237,6 +246,19 @@ impl<'a> Reader<'a> {
             }
             false => Next::Damaged { class_index },
         })
+    }
+
+    /// Reads `len` bytes into the buffer, which takes memory as they come: where a length says more than there is, it takes
+    /// no more than twice of what there is.
+    fn fill(&mut self, buffer: &mut Buffer, len: usize) -> io::Result<()> {
+        let mut done = 0;
+        while done < len {
+            let end = len.min((2 * done).max(FIRST_STEP_BYTES));
+            buffer.resize(end);
+            self.input.read_exact(&mut buffer.bytes_mut()[done..end])?;
+            done = end;
+        }
+        Ok(())
     }
 
     fn done(&mut self, head: &Head) -> Result<Next, Fault> {

@@ -6,15 +6,16 @@ use std::path::Path;
 
 use reprise_core::Digest;
 use reprise_core::policy::NO_PARENT;
-use reprise_core::tree::{Placement, Tree};
+use reprise_core::tree::Placement;
 
 use crate::Buffer;
 use crate::class::GroupClass;
+use crate::engine::EngineChoice;
 use crate::error::StoreError;
 use crate::format::table::Entry;
 use crate::record::Key;
 use crate::storage::{Directory, Storage};
-use crate::store::{Options, Store};
+use crate::store::{IoOptions, Options, Store};
 use crate::sync::Arc;
 use crate::tools::BLOCKS;
 use crate::tools::inventory::{Inventory, depth};
@@ -24,6 +25,7 @@ use crate::tools::reader::ReadOnly;
 
 use super::ArchiveError;
 use super::frame::{Next, Reader};
+use super::room::{GrowingTree, fit};
 
 /// What a store was given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,12 +59,17 @@ pub struct ImportedGroup {
 /// what has become of the records so far.
 ///
 /// Every record is verified. One whose key is there already is skipped; so is one that has no room, or that nothing leads to. A
-/// group that the store has no table of yet gets as many slots as in the store that the archive comes from. What has been brought
-/// in is durable when this returns; if it is interrupted, some records are in the store and each of them is good.
+/// group that the store has no table of yet gets as many slots as in the store that the archive comes from, or as the file system
+/// has room for. What has been brought in is durable when this returns; if it is interrupted, some records are in the store and
+/// each of them is good.
+///
+/// What the archive says of itself costs memory for one record of each group, which every open store keeps; all else grows with the
+/// records that come.
 ///
 /// # Errors
 ///
-/// Before the first record: what makes the archive or the store unusable, [`ArchiveError::Layout`] if they do not fit each other.
+/// Before the first record: what makes the archive or the store unusable, [`ArchiveError::Layout`] if they do not fit each other,
+/// [`ArchiveError::NoRoom`] if there is no space for a single record.
 /// Behind it only [`ArchiveError::Read`], and [`ArchiveError::Store`] from the sync at the end; all else stops the import, and the
 /// report says why.
 pub fn import(dir: &Path, input: &mut dyn Read, progress: &mut dyn FnMut(&Imported)) -> Result<Imported, ArchiveError> {
@@ -116,14 +123,29 @@ fn run(
 fn open(storage: Arc<dyn Storage>, archived: &[GroupClass]) -> Result<(Store, Vec<GroupClass>), ArchiveError> {
     let maintenance = match Maintenance::open_in(Arc::clone(&storage)) {
         Err(StoreError::NotAStore { .. }) => {
-            let (store, _) = Store::open_in(storage, archived, &Options::default())?;
-            return Ok((store, archived.to_vec()));
+            let classes = fit(&archived.iter().collect::<Vec<_>>(), free_bytes(&*storage)?)?;
+            let (store, _) = Store::open_in(storage, &classes, &options())?;
+            return Ok((store, classes));
         }
         opened => opened?,
     };
     check_layouts(maintenance.reader(), archived)?;
-    let (store, classes, _) = maintenance.into_store(storage, archived)?;
+    let is_missing = |class: &&GroupClass| maintenance.reader().classes().all(|found| found.group != class.group);
+    let missing: Vec<&GroupClass> = archived.iter().filter(is_missing).collect();
+    let missing = fit(&missing, free_bytes(&*storage)?)?;
+    let (store, classes, _) = maintenance.into_store(storage, missing, &options())?;
     Ok((store, classes))
+}
+
+/// Records are put one by one, so that nothing is kept for batches.
+fn options() -> Options {
+    let io =
+        IoOptions { engine: EngineChoice::Blocking, buffer_bytes: 0, depth: 1, threads: 1, ..IoOptions::default() };
+    Options { io, ..Options::default() }
+}
+
+fn free_bytes(storage: &dyn Storage) -> Result<u64, StoreError> {
+    storage.free_bytes().map_err(|error| StoreError::io("asking how much space is free", error))
 }
 
 fn check_layouts(store: &ReadOnly, archived: &[GroupClass]) -> Result<(), ArchiveError> {
@@ -171,7 +193,7 @@ impl Fate {
 /// A store that is being given records, and what it holds.
 struct Import {
     store: Store,
-    tree: Tree,
+    growing: GrowingTree,
     /// From the archive's numbers of namespaces to the store's.
     namespaces: HashMap<u16, u16>,
     /// The archive has every group of checkpoints that the store has.
@@ -185,10 +207,15 @@ impl Import {
     fn new(store: Store, classes: &[GroupClass], archive: &Reader<'_>) -> Self {
         let inventory = Inventory::of_open(&store, classes);
         let groups = |classes: &[GroupClass]| classes.iter().map(|class| class.group).collect::<BTreeSet<u8>>();
+        let slots = |is_meant: fn(u8) -> bool| {
+            let meant = classes.iter().filter(move |class| is_meant(class.group));
+            meant.map(|class| class.slots).min().unwrap_or(0)
+        };
+        let tree = Paths::new(&inventory, &HashSet::new()).tree;
         let report = |class: &GroupClass| ImportedGroup { group: class.name.clone(), ..ImportedGroup::default() };
         Self {
             store,
-            tree: Paths::new(&inventory, &HashSet::new()).tree,
+            growing: GrowingTree::new(tree, slots(|group| group == BLOCKS), slots(|group| group != BLOCKS)),
             namespaces: HashMap::new(),
             has_checkpoints: groups(&archive.classes) == groups(classes),
             checkpoint: None,
@@ -213,16 +240,20 @@ impl Import {
                 Err(fate) => Ok(fate),
             };
         }
-        if self.tree.find(&digest).is_some() {
+        let tree = &self.growing.tree;
+        if tree.find(&digest).is_some() {
             return Ok(Fate::Present);
         }
         let parent = match depth {
             1 => Some(NO_PARENT),
-            _ => self.tree.find(&Digest(entry.parent)).filter(|&id| self.tree.depth(id).checked_add(1) == Some(depth)),
+            _ => tree.find(&Digest(entry.parent)).filter(|&id| tree.depth(id).checked_add(1) == Some(depth)),
         };
         let Some(parent) = parent else { return Ok(Fate::Unreachable) };
+        if !self.growing.has_block() {
+            return Ok(Fate::Full);
+        }
         let last_use = entry.last_use.get();
-        let Some(slot) = self.tree.insert(parent, digest, entry.namespace.get(), last_use, false) else {
+        let Some(slot) = self.growing.tree.insert(parent, digest, entry.namespace.get(), last_use, false) else {
             return Ok(Fate::Full);
         };
         self.put(archive, group, slot, entry, buffer).map(|()| Fate::Imported)
@@ -244,15 +275,15 @@ impl Import {
         if !self.has_checkpoints {
             return Err(Fate::Incomplete);
         }
-        let block = self.tree.find(&digest).filter(|&id| self.tree.depth(id) == depth).ok_or(Fate::Unreachable)?;
-        if self.tree.checkpoint_of(block).is_some() {
+        let tree = &self.growing.tree;
+        let block = tree.find(&digest).filter(|&id| tree.depth(id) == depth).ok_or(Fate::Unreachable)?;
+        if tree.checkpoint_of(block).is_some() {
             return Err(Fate::Present);
         }
-        let checkpoints = self.tree.checkpoints();
-        if checkpoints.len() == checkpoints.capacity() {
+        if !self.growing.has_checkpoint() {
             return Err(Fate::Full);
         }
-        match self.tree.place_checkpoint(block, last_use, false) {
+        match self.growing.tree.place_checkpoint(block, last_use, false) {
             Placement::Placed { slot, .. } => Ok(slot),
             Placement::Present | Placement::NoRoom => Err(Fate::Full),
         }

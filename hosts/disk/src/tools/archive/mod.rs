@@ -3,6 +3,7 @@
 mod export;
 mod frame;
 mod import;
+mod room;
 
 use std::io;
 
@@ -34,6 +35,19 @@ pub enum ArchiveError {
         group: String,
         /// The difference.
         why: String,
+    },
+    /// A group that the store lacks has no room on the file system, not even for one record.
+    #[error(
+        "there is no room for the {group} records of the archive: one takes {slot_bytes} bytes, and {free_bytes} bytes are free; \
+         free space on the file system, or import into a store on another one"
+    )]
+    NoRoom {
+        /// The group.
+        group: String,
+        /// What a record takes, in bytes.
+        slot_bytes: u64,
+        /// What is free on the file system, in bytes.
+        free_bytes: u64,
     },
     /// The archive cannot be read.
     #[error("reading the archive: {0}")]

@@ -140,15 +140,19 @@ impl Books {
                 // Both fail only without a plan, and it has one.
                 let saved = sequence.save(&mut Nothing).unwrap_or_default();
                 let captured = sequence.capture(&mut Nothing).unwrap_or_default();
+                // Requests wait for the report: not for a candidate that is being made anew.
+                let policies = [self.cache.eviction.status(), self.cache.checkpoints.status()];
                 let mut report = lock(&self.report);
                 written(&self.cache, &mut report.active, blocks, checkpoints);
                 written(&self.cache, &mut report.shadow, saved.new_blocks, saved.checkpoints + captured.checkpoints);
-                report.policies = [self.cache.eviction.status(), self.cache.checkpoints.status()];
+                report.policies = policies;
             }
             Message::Captured { request, checkpoints } => {
-                if self.open.contains_key(&request) {
-                    written(&self.cache, &mut lock(&self.report).active, 0, checkpoints);
-                }
+                let Some(sequence) = self.open.get_mut(&request) else { return };
+                let captured = sequence.capture(&mut Nothing).unwrap_or_default();
+                let mut report = lock(&self.report);
+                written(&self.cache, &mut report.active, 0, checkpoints);
+                written(&self.cache, &mut report.shadow, 0, captured.checkpoints);
             }
             Message::Ended { request } => {
                 self.open.remove(&request);
@@ -186,6 +190,9 @@ impl Books {
 
     /// Puts the candidates into the seats, with what they remember.
     pub fn promote(&mut self) -> Result<(), PolicyError> {
+        if lock(&self.report).promoted {
+            return Ok(());
+        }
         let promoted = self.try_promote();
         let mut report = lock(&self.report);
         report.promotion_failure = promoted.as_ref().err().map(ToString::to_string);
@@ -201,13 +208,16 @@ impl Books {
         let text = format!(
             "takes the seat after {requests} requests in the shadow: {lead:+.2} % of the prompts' tokens saved"
         );
+        // What may fail about the one comes before the other has its seat.
+        let ready =
+            self.candidates.checkpoints.clone().map(|origin| self.live.checkpoints.prepare(origin)).transpose()?;
         if let Some(origin) = &self.candidates.eviction {
             let saved = self.cache.eviction.save_state();
             self.live.eviction.swap(origin.clone(), saved)?;
             self.live.eviction.remark(text.clone());
         }
-        if let Some(origin) = &self.candidates.checkpoints {
-            self.live.checkpoints.swap(origin.clone())?;
+        if let Some(ready) = ready {
+            self.live.checkpoints.seat(ready);
             self.live.checkpoints.remark(text);
         }
         Ok(())

@@ -1,7 +1,8 @@
 //! A shadow: candidates for the seats, run on the live requests against books of their own with the same quotas. It reads and
 //! writes nothing, and answers nobody; what it would have hit, written and replayed is counted beside what the policies in the seats do.
 //!
-//! It starts with what is resident when it begins. Requests reach it through a bounded queue and are gone through on a thread of
+//! It takes for granted that the engine saves what it computes and captures what the candidates would ask for: it captures when the
+//! engine saves or captures. It starts with what is resident when it begins. Requests reach it through a bounded queue and are gone through on a thread of
 //! its own, so that a request pays for a message and no more; under [`crate::Config::deterministic`] they are gone through at once.
 
 mod books;
