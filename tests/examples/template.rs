@@ -1,4 +1,4 @@
-//! Templates as `reprise policy new` writes them and their own script builds them.
+//! Templates as `reprise policy new` writes them, built by cargo or their own script.
 
 use std::{
     fs,
@@ -85,7 +85,7 @@ pub fn cache_in(language: &str) -> &'static Template {
 }
 
 impl Template {
-    /// The component that the template's script makes, or `None` where its tools are missing and may be.
+    /// The component that is made of the template, or `None` where its tools are missing and may be.
     pub fn component(&self) -> Option<&[u8]> {
         self.built.get_or_init(|| self.build()).as_deref()
     }
@@ -105,12 +105,25 @@ impl Template {
         }
         let project = Path::new(env!("CARGO_TARGET_TMPDIR")).join("examples").join(self.folder);
         self.write(&project);
-        let mut script = Command::new("bash");
-        script.arg(project.join("build.sh")).env("REPRISE_TOOLS", tools);
+        let mut build = Command::new(if self.installed.is_some() { "bash" } else { "cargo" });
+        let module = if self.installed.is_some() {
+            build.arg(project.join("build.sh")).env("REPRISE_TOOLS", tools);
+            project.join(format!("build/{FILE_NAME}.wasm"))
+        } else {
+            let target = "wasm32-unknown-unknown";
+            build.current_dir(&project).args([
+                "build",
+                "--release",
+                "--target",
+                target,
+                "--target-dir",
+                "build/target",
+            ]);
+            project.join(format!("build/target/{target}/release/{FILE_NAME}.wasm"))
+        };
         // What this test was compiled with is nothing to the component.
-        script.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("CC");
-        run(&mut script);
-        let module = project.join(format!("build/{FILE_NAME}.wasm"));
+        build.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("CC");
+        run(&mut build);
         let module = fs::read(&module).unwrap_or_else(|error| panic!("{}: {error}", module.display()));
         Some(make(&module, None, &Metadata::default()).unwrap_or_else(|error| panic!("{}: {error}", self.folder)))
     }

@@ -178,6 +178,11 @@ pub struct EventBuffer {
 }
 
 impl EventBuffer {
+    /// An empty buffer with room for so many events.
+    pub fn with_capacity(events: usize) -> Self {
+        Self { words: Vec::with_capacity(events * EVENT_WORDS) }
+    }
+
     /// Adds an event.
     #[inline]
     pub fn push(&mut self, event: Event) {

@@ -2,12 +2,14 @@
 
 use std::{fmt::Write, time::Duration};
 
-use reprise::{Cache, Group, GroupCounters, Planner, PolicyStatus, ShadowFigures, ShadowReport};
+use reprise::{
+    Cache, Group, GroupCounters, Planner, PolicyChoice, PolicyStatus, Role, ShadowFigures, ShadowReport, Shadowing,
+};
 use serde_json::{Value, json};
 
 use crate::{
     args,
-    figures::{grouped, human_bytes, percent, seconds},
+    figures::{columns, grouped, human_bytes, percent, seconds},
     replay::Outcome,
     trace::Trace,
 };
@@ -25,6 +27,8 @@ pub struct Report<'a> {
     pub cache: &'a Cache,
     /// What the replay gave.
     pub outcome: &'a Outcome,
+    /// The candidates that ran beside.
+    pub shadow: Option<&'a Shadowing>,
     /// Time to read and decode the trace.
     pub decoding: Duration,
     /// Whether the store is thrown away afterwards.
@@ -280,31 +284,31 @@ impl Report<'_> {
     /// The candidates beside the policies that served.
     fn write_shadow(&self, out: &mut String, report: &ShadowReport) -> std::fmt::Result {
         let ShadowReport { active, shadow, policies, .. } = report;
-        let names = |policies: &[PolicyStatus; 2]| format!("{}, {}", policies[0].name, policies[1].name);
-        writeln!(
-            out,
-            "\n{:<28}{:>20}{:>20}{:>12}",
-            "in the shadow",
-            names(&self.outcome.stats.policies),
-            names(policies),
-            ""
-        )?;
+        let mut rows = vec![["in the shadow", "serving", "candidate", ""].map(str::to_owned)];
+        for (serves, candidate) in self.outcome.stats.policies.iter().zip(policies) {
+            let [first, second] = self.in_seat(serves, candidate);
+            rows.push([format!("  {}", serves.role), first, second, String::new()]);
+        }
         let mut row = |label: &str, [active, shadow]: [u64; 2], print: &dyn Fn(u64) -> String| {
             let change = match active {
                 0 => String::new(),
                 active => format!("{:+.1} %", 100.0 * (shadow as f64 - active as f64) / active as f64),
             };
-            writeln!(out, "{label:<28}{:>20}{:>20}{change:>12}", print(active), print(shadow))
+            rows.push([label.to_owned(), print(active), print(shadow), change]);
         };
         let both = |of: &dyn Fn(&ShadowFigures) -> u64| [of(active), of(shadow)];
-        row("  hit tokens", both(&|figures| figures.adopted_tokens), &grouped)?;
-        row("  of these recomputed", both(&|figures| figures.replayed_tokens), &grouped)?;
-        row("  saved tokens", both(&ShadowFigures::saved_tokens), &grouped)?;
+        row("  hit tokens", both(&|figures| figures.adopted_tokens), &grouped);
+        row("  of these recomputed", both(&|figures| figures.replayed_tokens), &grouped);
+        row("  saved tokens", both(&ShadowFigures::saved_tokens), &grouped);
         for group in Group::ALL {
             let Some(shape) = self.cache.shape().group(group) else { continue };
             let place = group as usize;
-            row(&format!("  {} written", shape.name), both(&|figures| figures.written_bytes[place]), &human_bytes)?;
-            row(&format!("  {} read", shape.name), both(&|figures| figures.loaded_bytes[place]), &human_bytes)?;
+            row(&format!("  {} written", shape.name), both(&|figures| figures.written_bytes[place]), &human_bytes);
+            row(&format!("  {} read", shape.name), both(&|figures| figures.loaded_bytes[place]), &human_bytes);
+        }
+        writeln!(out)?;
+        for line in columns(&rows, &[0]) {
+            writeln!(out, "{line}")?;
         }
         let lead = report.lead_ppm() as f64 / 1e4;
         writeln!(
@@ -317,6 +321,26 @@ impl Report<'_> {
             writeln!(out, "  {} failed {} times: {why}", policy.name, policy.strikes)?;
         }
         Ok(())
+    }
+
+    /// Who serves in a seat, and who would: with settings, as far as they are known.
+    fn in_seat(&self, serves: &PolicyStatus, candidate: &PolicyStatus) -> [String; 2] {
+        let options = &self.arguments.policies;
+        let chosen = |first: &PolicyChoice| match options.swap.iter().any(|swap| swap.role == serves.role) {
+            true => serves.name.clone(),
+            false => first.to_string(),
+        };
+        let (first, given) = match serves.role {
+            Role::Eviction => (&options.eviction, self.shadow.and_then(|shadow| shadow.eviction.as_ref())),
+            Role::Checkpoints => (&options.checkpoints, self.shadow.and_then(|shadow| shadow.checkpoints.as_ref())),
+        };
+        // Without a candidate the one that had the seat at first goes on in the shadow.
+        let candidate = match given {
+            Some(choice) => choice.to_string(),
+            None if candidate.name == serves.name => chosen(first),
+            None => candidate.name.clone(),
+        };
+        [chosen(first), candidate]
     }
 
     fn write_end(&self, out: &mut String) -> std::fmt::Result {

@@ -31,7 +31,7 @@ pub(crate) struct Ledger {
     /// Whether a checkpoint has draft records.
     drafts: bool,
     /// What happened since a newcomer began to read what is resident; `None` while there is no newcomer.
-    changes: Option<Vec<Change>>,
+    changes: Option<Changes>,
     /// Changes with every pin, insertion and eviction: an answer to an older version may be stale without being wrong.
     pub version: u64,
     /// Blocks whose record turned out unreadable. They are cut from plans and rewritten by the next save of their path.
@@ -73,11 +73,11 @@ impl Ledger {
 
     /// Keeps what happens from now on for a newcomer, beside what the policy in the seat is told.
     pub fn begin_changes(&mut self) {
-        self.changes = Some(Vec::new());
+        self.changes = Some(Changes::default());
     }
 
     /// What happened since this was asked last.
-    pub fn take_changes(&mut self) -> Vec<Change> {
+    pub fn take_changes(&mut self) -> Changes {
         self.changes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
@@ -224,6 +224,36 @@ pub(crate) enum Change {
     /// Block `id` lost a child, and its last use is now this: policies infer it from the child's eviction, but a newcomer may never
     /// have heard of the child.
     Inherited { id: u32, last_use: u64 },
+}
+
+/// Changes in the order in which they happened, in pieces: one long list would be moved as it grows, by a request that holds the ledger.
+#[derive(Debug, Default)]
+pub(crate) struct Changes(Vec<Vec<Change>>);
+
+impl Changes {
+    /// Changes of a piece: less than what an allocator asks the system for.
+    const PIECE: usize = 2048;
+
+    fn push(&mut self, change: Change) {
+        match self.0.last_mut().filter(|piece| piece.len() < Self::PIECE) {
+            Some(piece) => piece.push(change),
+            None => {
+                let mut piece = Vec::with_capacity(Self::PIECE);
+                piece.push(change);
+                self.0.push(piece);
+            }
+        }
+    }
+
+    /// All of them, first to last.
+    pub fn iter(&self) -> impl Iterator<Item = &Change> {
+        self.0.iter().flatten()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.iter().map(Vec::len).sum()
+    }
 }
 
 /// A block that is to come in.

@@ -1,6 +1,9 @@
 //! Why a component was not taken, and why a policy's call failed.
 
+use reprise_core::policy::Kind;
 use thiserror::Error;
+
+use crate::world::telltale;
 
 /// Why a call of a policy failed. The policy is unusable from then on.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -112,7 +115,10 @@ pub enum LoadError {
         import: String,
     },
     /// It does not export what the world demands.
-    #[error("{origin} does not export `{missing}` of world `{world}`; it exports {found}")]
+    #[error(
+        "{origin} {}does not export `{missing}` of world `{world}`; it exports {found}",
+        other_kind(missing, found)
+    )]
     Missing {
         /// Where the bytes came from.
         origin: String,
@@ -152,4 +158,17 @@ pub enum LoadError {
         /// How it failed.
         error: PolicyError,
     },
+}
+
+/// What a component is that lacks the interface of one kind and has that of the other.
+fn other_kind(missing: &str, found: &str) -> &'static str {
+    let lacks = |kind| missing == telltale(kind);
+    let has = |kind| found.contains(&format!("`{}`", telltale(kind)));
+    if lacks(Kind::Checkpoint) && has(Kind::Cache) {
+        "is an eviction policy: use --eviction; it "
+    } else if lacks(Kind::Cache) && has(Kind::Checkpoint) {
+        "is a checkpoint policy: use --checkpoints; it "
+    } else {
+        ""
+    }
 }

@@ -46,7 +46,9 @@ pub(crate) fn telltale(kind: Kind) -> String {
 
 /// The version in the name of an export, if it is of the contract.
 pub(crate) fn contract(export: &str) -> Option<&str> {
-    export.strip_prefix(PACKAGE)?.split_once('@').map(|(_, version)| version)
+    let (_, version) = export.strip_prefix(PACKAGE)?.split_once('@')?;
+    // A core module names functions, with a `#` behind the version.
+    version.split('#').next()
 }
 
 /// The kind of policy that exports these names.

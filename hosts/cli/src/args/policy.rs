@@ -17,6 +17,7 @@ A policy is a WebAssembly component that imports nothing. From nothing to a repl
   reprise policy build
   reprise policy check build/mine.wasm
   reprise replay --eviction build/mine.wasm
+A policy in Python or JavaScript brings an interpreter: replay it with `--policy-profile interpreted`.
 
 What is compiled is kept in $XDG_CACHE_HOME/reprise or ~/.cache/reprise, 256 MiB at most.";
 

@@ -7,13 +7,13 @@ use reprise::{Cache, Config};
 
 use super::{
     Failure, print,
-    setup::{check, configure, open, read, replay_failure, replay_options},
+    setup::{check, configure, idle_pins, open, read, replay_failure, replay_options, shadow},
     watch::Watch,
 };
 use crate::{
     args,
     figures::human_bytes,
-    replay::{Options, replay, shadowing},
+    replay::{Options, replay},
     report::Report,
 };
 
@@ -28,7 +28,7 @@ pub(super) fn run(arguments: &args::Replay) -> Result<(), Failure> {
         ..configure(&arguments.cache, &arguments.policies, &arguments.prices, sample)?
     };
     check(&arguments.policies.swap, &config, &trace)?;
-    let shadow = shadowing(&arguments.shadow, arguments.policies.policy_profile).map_err(Failure::input)?;
+    let shadow = shadow(&arguments.shadow, &config)?;
     // Lives until the report is out: the store of a sample is temporary.
     let mut temporary = None;
     if config.store.is_none() && sample && !arguments.dry_run {
@@ -58,9 +58,23 @@ pub(super) fn run(arguments: &args::Replay) -> Result<(), Failure> {
     for before in &outcome.skipped_swaps {
         eprintln!("reprise: warning: the swap before request {before} was not made: the trace ended earlier");
     }
+    let policies = &arguments.policies;
+    let mut choices = vec![&policies.eviction, &policies.checkpoints];
+    choices.extend(policies.swap.iter().map(|swap| &swap.choice));
+    choices.extend(arguments.shadow.iter().map(|candidate| &candidate.choice));
+    for pin in idle_pins(&policies.pin, &choices) {
+        eprintln!("reprise: warning: --pin {pin}: no policy of this run calls itself `{}`", pin.name);
+    }
     let policy_failures = watch.failures(&outcome.failed_swaps);
-    let report =
-        Report { arguments, trace: &trace, cache: &cache, outcome: &outcome, decoding, temporary: temporary.is_some() };
+    let report = Report {
+        arguments,
+        trace: &trace,
+        cache: &cache,
+        outcome: &outcome,
+        shadow: options.shadow.as_ref(),
+        decoding,
+        temporary: temporary.is_some(),
+    };
     print(&if arguments.json { format!("{}\n", report.json()) } else { report.table() })?;
     if arguments.strict_policy && policy_failures > 0 {
         return Err(Failure::Policy(anyhow!(

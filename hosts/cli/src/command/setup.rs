@@ -1,12 +1,13 @@
 //! From the options that commands share to what they stand for.
 
 use anyhow::{Context, anyhow};
-use reprise::{Cache, Config, OpenError, PolicyChoice, Prices, Shape, StoreError};
+use reprise::{Cache, Config, OpenError, Pin, Pins, PolicyChoice, Prices, Shadowing, Shape, StoreError};
 
 use super::Failure;
 use crate::{
     args::{CacheOptions, PolicyOptions, PriceOptions, TraceOptions},
-    replay::{Grid, Options, ReplayError, Swap},
+    policy::{check_terms, name_of},
+    replay::{Grid, Options, ReplayError, ShadowChoice, Swap, shadowing},
     trace::{ReadOptions, Trace},
     untyped::Eviction,
 };
@@ -85,12 +86,44 @@ pub(super) fn check(swaps: &[Swap], config: &Config, trace: &Trace) -> Result<()
     Shape::new(&config.model, config.block_tokens, config.history_bytes, config.window_bytes)
         .map_err(Failure::input)?;
     Grid::new(config.block_tokens, trace.block_tokens).map_err(Failure::input)?;
+    // The pins of those that serve from the start are compared when the cache opens.
+    for choice in [&config.eviction, &config.checkpoints] {
+        check_terms(choice, config.policy_profile, &Pins::default()).map_err(Failure::Input)?;
+    }
     for Swap { before, role, choice } in swaps {
-        reprise::check(*role, choice, config.policy_profile)
+        terms(choice, config)
+            .and_then(|()| Ok(reprise::check(*role, choice, config.policy_profile)?))
             .with_context(|| format!("the swap before request {before}"))
             .map_err(Failure::Input)?;
     }
     Ok(())
+}
+
+/// What the candidates are shadowed as, once nothing of them would be refused.
+pub(super) fn shadow(candidates: &[ShadowChoice], config: &Config) -> Result<Option<Shadowing>, Failure> {
+    for ShadowChoice { choice, .. } in candidates {
+        terms(choice, config)
+            .with_context(|| format!("the candidate {choice} for the shadow"))
+            .map_err(Failure::Input)?;
+    }
+    shadowing(candidates, config.policy_profile).map_err(Failure::input)
+}
+
+/// Profile and pins; a policy that runs natively has neither.
+fn terms(choice: &PolicyChoice, config: &Config) -> anyhow::Result<()> {
+    if config.native_policies && matches!(choice, PolicyChoice::Shipped { .. }) {
+        return Ok(());
+    }
+    check_terms(choice, config.policy_profile, &config.pins)
+}
+
+/// Pins by whose names none of these policies calls itself.
+pub(super) fn idle_pins<'a>(pins: &'a [Pin], policies: &[&PolicyChoice]) -> Vec<&'a Pin> {
+    if pins.is_empty() {
+        return Vec::new();
+    }
+    let names: Vec<String> = policies.iter().filter_map(|choice| name_of(choice)).collect();
+    pins.iter().filter(|pin| !names.contains(&pin.name)).collect()
 }
 
 /// How the trace is replayed; all of it, without comparing bytes.

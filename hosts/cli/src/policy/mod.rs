@@ -7,10 +7,12 @@ mod compiler;
 pub mod inspect;
 pub mod new;
 mod subject;
+mod terms;
 mod text;
 
 pub use compiler::Compiler;
 pub use subject::Subject;
+pub use terms::{check_terms, name_of};
 
 /// Why something was not done.
 #[derive(Debug)]

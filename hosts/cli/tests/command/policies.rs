@@ -241,6 +241,8 @@ fn a_check_that_fails_does_not_exit_like_one_that_passes() {
     }
 
     shell.write("module.wasm", wat::parse_str(CARELESS).unwrap());
+    let module = shell.run("policy inspect module.wasm").exits(1);
+    assert!(module.out.contains("contract is reprise:policy@0.1.0\n") && !module.out.contains("pin"), "{module}");
     shell.run("policy build module.wasm").exits(2).says("module.wasm is a lone file: say with -o FILE");
     let built = shell.run("policy build module.wasm -o careless.wasm --json").exits(0).json();
     assert_eq!(built["policy"]["name"], "careless", "{built}");

@@ -164,6 +164,7 @@ fn a_folder_in_another_language_does_not_lack_the_contract() {
     for language in ["c", "python", "js"] {
         let run = shell.run(&format!("policy new mine --lang {language} --dir {language}")).exits(0);
         assert!(run.out.contains("reprise policy build") && !run.out.contains("cargo test"), "{run}");
+        assert_eq!(run.out.contains("build/mine.wasm --policy-profile interpreted"), language != "c", "{run}");
         for file in fs::read_dir(shell.path("repo/wit")).unwrap() {
             let file = file.unwrap();
             let copy = shell.path(&format!("{language}/wit/{}", file.file_name().display()));
@@ -230,5 +231,6 @@ fn a_tool_that_is_missing_is_not_looked_for_by_the_author() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_reprise"));
     command.args(["policy", "build", "mine"]).env("PATH", shell.path("bin")).env_remove("RUSTC").env_remove("CARGO");
     let run = shell.start_command("policy build mine", command).wait().exits(1);
-    assert!(run.err.contains("rustup") && !shell.exists("mine/build"), "{run}");
+    assert!(run.err.contains("no cargo/rustc on the PATH") && !shell.exists("mine/build"), "{run}");
+    assert!(run.err.contains("rustup"), "{run}");
 }

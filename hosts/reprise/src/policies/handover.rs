@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     cache::lock,
-    ledger::{Change, HISTORY, Ledger},
+    ledger::{Change, Changes, HISTORY, Ledger},
 };
 
 /// Ids that are looked at under one lock of the ledger: some tens of microseconds.
@@ -118,9 +118,9 @@ fn tell(runner: &mut CacheRunner, events: &EventBuffer, between: Between<'_>) ->
 }
 
 /// What policies are told of `changes`.
-fn told_events(changes: &[Change]) -> EventBuffer {
+fn told_events(changes: &Changes) -> EventBuffer {
     let mut events = EventBuffer::default();
-    for change in changes {
+    for change in changes.iter() {
         if let Change::Event(event) = change {
             events.push(*event);
         }
@@ -130,28 +130,28 @@ fn told_events(changes: &[Change]) -> EventBuffer {
 
 /// Everything resident at the moment of return; changes from that moment on stay with the ledger.
 fn read(ledger: &Mutex<Ledger>, slice_ids: u32, between: Between<'_>) -> Result<EventBuffer, PolicyError> {
-    let (insertions, slots) = {
+    let (insertions, slots, blocks) = {
         let mut ledger = lock(ledger);
         ledger.begin_changes();
-        (ledger.tree.insertions(), ledger.tree.slots_used())
+        (ledger.tree.insertions(), ledger.tree.slots_used(), ledger.tree.len())
     };
-    let mut reads = Vec::new();
-    let mut changes = Vec::new();
+    // Room for all at once, here and below: growing, tens of megabytes would be moved in the address space of the requests.
+    let mut reads = Vec::with_capacity(blocks as usize);
+    let mut changes: Vec<Change> = Vec::new();
     let mut next = 0_u32;
     while next < slots {
         if next > 0 && !between() {
             return Err(PolicyError::Closing);
         }
         let end = next.saturating_add(slice_ids).min(slots);
-        reads.reserve(slice_ids as usize);
         let mut ledger = lock(ledger);
-        let mut since = ledger.take_changes();
+        let since = ledger.take_changes();
         let changes_before = changes.len() + since.len();
         // What came in since the beginning is in the changes, with all that happened to it.
         let old = ledger.tree.entries_among(next..end).filter(|entry| entry.inserted <= insertions);
         reads.extend(old.map(|entry| Read { entry, changes_before }));
         drop(ledger);
-        changes.append(&mut since);
+        changes.extend(since.iter());
         next = end;
     }
     Ok(introduction(&Settled::of(reads, insertions, &changes).into_entries()))
@@ -163,7 +163,8 @@ struct Settled(Vec<Option<Read>>);
 impl Settled {
     /// What is resident after `changes`, the first of which found `insertions` made, given what was read on the way.
     fn of(reads: Vec<Read>, mut insertions: u64, changes: &[Change]) -> Self {
-        let mut settled = Self(Vec::new());
+        let last = reads.iter().map(|read| read.entry.id).max().unwrap_or(0);
+        let mut settled = Self(Vec::with_capacity(last as usize + 1));
         for read in reads {
             settled.put(read);
         }
@@ -216,7 +217,8 @@ impl Settled {
 
     /// All of it, in the order of insertion.
     fn into_entries(self) -> Vec<Entry> {
-        let mut entries: Vec<Entry> = self.0.into_iter().flatten().map(|read| read.entry).collect();
+        let mut entries = Vec::with_capacity(self.0.len());
+        entries.extend(self.0.into_iter().flatten().map(|read| read.entry));
         entries.sort_unstable_by_key(Entry::order);
         entries
     }
@@ -224,7 +226,7 @@ impl Settled {
 
 /// What is resident as events: blocks in the order of insertion, then what holds them.
 fn introduction(entries: &[Entry]) -> EventBuffer {
-    let mut events = EventBuffer::default();
+    let mut events = EventBuffer::with_capacity(entries.len() + entries.len() / 8);
     for &Entry { id, parent, depth, namespace, last_use: now, .. } in entries {
         events.push(Event::Inserted(Inserted { id, parent, group: HISTORY, namespace, depth, now }));
     }

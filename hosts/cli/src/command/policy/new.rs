@@ -14,6 +14,10 @@ pub(super) fn run(arguments: NewPolicy) -> Result<(), Failure> {
         Kind::Cache => "eviction",
         Kind::Checkpoint => "checkpoints",
     };
+    let profile = match language {
+        Language::Rust | Language::C => "",
+        Language::Python | Language::Js => " --policy-profile interpreted",
+    };
     let mut steps = vec![format!("cd {}", folder.display())];
     if language == Language::Rust {
         steps.push("cargo test".to_owned());
@@ -21,7 +25,7 @@ pub(super) fn run(arguments: NewPolicy) -> Result<(), Failure> {
     steps.extend([
         "reprise policy build".to_owned(),
         format!("reprise policy check {file}"),
-        format!("reprise replay --{seat} {file}"),
+        format!("reprise replay --{seat} {file}{profile}"),
     ]);
     let steps: String = steps.iter().map(|step| format!("  {step}\n")).collect();
     print(&format!(

@@ -58,8 +58,12 @@ struct Measured {
     decisions: Latencies,
     /// Victims asked for and not named.
     unnamed: u64,
+    /// Calls that were made.
+    calls: u64,
     /// Calls that took longer than a host allows, waiting for the machine included.
     late: u64,
+    /// The longest of these, and what it was allowed.
+    latest: Option<(Duration, Duration)>,
     /// Linear memory in bytes; `None` of the native policy.
     memory_bytes: Option<usize>,
     /// How it failed; it had no turn after that.
@@ -117,7 +121,9 @@ impl Lane {
             rates: Vec::new(),
             decisions: Latencies::default(),
             unnamed: 0,
+            calls: 0,
             late: 0,
+            latest: None,
             memory_bytes: None,
             failure: None,
         };
@@ -164,7 +170,11 @@ impl Lane {
         let took = begun.elapsed();
         stepped?;
         let deadline = self.contender.deadline(self.load.events() + u64::from(want));
-        self.measured.late += u64::from(deadline.is_some_and(|deadline| took > deadline));
+        self.measured.calls += 1;
+        if let Some(deadline) = deadline.filter(|deadline| took > *deadline) {
+            self.measured.late += 1;
+            self.measured.latest = self.measured.latest.max(Some((took, deadline)));
+        }
         self.measured.unnamed += self.load.take(want, &self.victims)?;
         Ok(took)
     }

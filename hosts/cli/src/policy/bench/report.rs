@@ -61,13 +61,7 @@ impl Outcome {
             if let Some(failure) = &measured.failure {
                 lines.push(format!("FAILED: {}: {}", shown(&measured.origin), shown(failure)));
             }
-            if measured.late > 0 {
-                lines.push(format!(
-                    "{}: {} calls took longer than a host allows: unless the machine was busy, it would have cut them",
-                    shown(&measured.origin),
-                    grouped(measured.late)
-                ));
-            }
+            lines.extend(measured.lateness());
             if measured.unnamed > 0 {
                 lines.push(format!(
                     "{} named {} victims fewer than it was asked for: the host took as many out",
@@ -102,8 +96,54 @@ impl Outcome {
 }
 
 impl Measured {
+    /// A warning if more than one call in a thousand took longer than a host allows.
+    fn lateness(&self) -> Option<String> {
+        let Self { origin, calls, late, latest, .. } = self;
+        let (longest, allowed) = latest.filter(|_| late.saturating_mul(1000) > *calls)?;
+        Some(format!(
+            "{}: {} of {} calls took longer than a host allows, the longest {} with a limit of {}: it would have cut them; on a busy \
+             machine this may be the machine",
+            shown(origin),
+            grouped(*late),
+            grouped(*calls),
+            short_time(longest),
+            short_time(allowed)
+        ))
+    }
+
     /// Events a second; `None` if it failed.
     fn rate(&self) -> Option<f64> {
         (self.failure.is_none() && !self.rates.is_empty()).then(|| median(self.rates.iter().copied()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::Measured;
+    use crate::bench::Latencies;
+
+    #[test]
+    fn a_call_that_the_machine_delayed_does_not_accuse_a_policy() {
+        let mut measured = Measured {
+            origin: "mine.wasm".to_owned(),
+            name: "mine".to_owned(),
+            version: "0.1.0".to_owned(),
+            rates: Vec::new(),
+            decisions: Latencies::default(),
+            unnamed: 0,
+            calls: 2000,
+            late: 2,
+            latest: Some((Duration::from_millis(7), Duration::from_micros(2250))),
+            memory_bytes: None,
+            failure: None,
+        };
+        assert_eq!(measured.lateness(), None);
+        measured.late = 3;
+        let warning = measured.lateness().unwrap();
+        for says in ["mine.wasm: 3 of 2,000 calls", "7.00 ms", "limit of 2.25 ms", "may be the machine"] {
+            assert!(warning.contains(says), "{warning}");
+        }
     }
 }

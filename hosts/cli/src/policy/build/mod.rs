@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, anyhow};
 use reprise::{
     Digest, PolicyDescription,
-    wasm::{self, Form, Limits, LoadError},
+    wasm::{self, Form, Limits, LoadError, Profile},
 };
 use reprise_components_build::{Metadata, make};
 use serde_json::{Value, json};
@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use super::{
     Compiler, Problem, Subject,
     inspect::{self, decides, kind_name},
+    terms::allowed_by,
     text::{sentence, shown},
 };
 use crate::figures::{grouped, human_bytes};
@@ -46,6 +47,8 @@ pub struct Built {
     bytes: usize,
     digest: Digest,
     description: Option<PolicyDescription>,
+    /// The profile that hosts have to be given for it.
+    profile: Profile,
     refused: Option<String>,
 }
 
@@ -97,7 +100,8 @@ fn finish(compiled: &[u8], mut metadata: Metadata, output: PathBuf, compiler: &C
     let bytes = make(&bare, None, &metadata).with_context(making).map_err(Problem::Work)?;
     write(&output, &bytes).with_context(|| format!("writing {}", output.display())).map_err(Problem::Work)?;
     let digest = Digest(blake3::hash(&bytes).into());
-    Ok(Built { path: output, bytes: bytes.len(), digest, description, refused })
+    let profile = wasm::inspect(&bytes).map_or_else(|_| Profile::default(), |found| inspect::profile(&found));
+    Ok(Built { path: output, bytes: bytes.len(), digest, description, profile, refused })
 }
 
 /// The world of a module whose compiler did not say: the one that its exports are of.
@@ -166,7 +170,7 @@ impl Built {
 
     /// One object.
     pub fn json(&self) -> Value {
-        let Self { path, bytes, digest, description, refused } = self;
+        let Self { path, bytes, digest, description, refused, .. } = self;
         json!({
             "file": path.display().to_string(),
             "bytes": bytes,
@@ -180,7 +184,7 @@ impl Built {
 
     /// Lines for a person.
     pub fn table(&self) -> String {
-        let Self { path, bytes, digest, description, refused } = self;
+        let Self { path, bytes, digest, description, profile, refused } = self;
         let bytes = *bytes as u64;
         let mut lines = vec![format!("{}: {} bytes ({})", path.display(), grouped(bytes), human_bytes(bytes))];
         lines.extend(
@@ -189,6 +193,9 @@ impl Built {
             }),
         );
         lines.push(format!("digest  {digest}"));
+        if *profile > Profile::default() {
+            lines.push(format!("profile {profile}: hosts take it with {}", allowed_by(*profile)));
+        }
         lines.extend(refused.as_ref().map(|reason| format!("REFUSED: {}", sentence(reason))));
         lines.join("\n") + "\n"
     }

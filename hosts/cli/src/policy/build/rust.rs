@@ -1,7 +1,7 @@
 //! A folder in Rust: one package with a `cdylib`, compiled by the toolchain that builds the shipped policies.
 
 use std::{
-    fs,
+    env, fs,
     io::BufReader,
     path::{Path, PathBuf},
     process::Stdio,
@@ -11,14 +11,13 @@ use anyhow::{Context, anyhow, bail};
 use cargo_metadata::{CrateType, Message, MetadataCommand, Package, Target};
 use reprise_components_build::{Metadata, Toolchain};
 
-use super::{Compiled, OUTPUT, Problem};
+use super::{Compiled, OUTPUT, Problem, script::is_on_path};
 
 /// Compiles the package at `folder`.
 pub(super) fn compile(folder: &Path, say: &impl Fn(&str)) -> Result<Compiled, Problem> {
     let folder =
         folder.canonicalize().with_context(|| format!("following {}", folder.display())).map_err(Problem::Input)?;
-    let toolchain =
-        Toolchain::find().map_err(Problem::Work)?.ok_or_else(|| Problem::Work(anyhow!(Toolchain::missing())))?;
+    let toolchain = toolchain().map_err(Problem::Work)?;
     let known = packages(&folder).map_err(Problem::Input)?;
     let package = known.root_package().ok_or_else(|| {
         Problem::Input(anyhow!(
@@ -44,9 +43,26 @@ pub(super) fn compile(folder: &Path, say: &impl Fn(&str)) -> Result<Compiled, Pr
     })
 }
 
+/// What compiles it, or which of the tools is missing.
+fn toolchain() -> anyhow::Result<Toolchain> {
+    let is_there = |variable: &str, program: &str| match env::var_os(variable) {
+        Some(named) => is_on_path(&named),
+        None => is_on_path(program.as_ref()),
+    };
+    let (cargo, rustc) = (is_there("CARGO", "cargo"), is_there("RUSTC", "rustc"));
+    let found = Toolchain::find()?;
+    let missing = match (cargo, rustc || found.is_some()) {
+        (true, true) => return found.ok_or_else(|| anyhow!(Toolchain::missing())),
+        (false, true) => "cargo",
+        (true, false) => "rustc",
+        (false, false) => "cargo/rustc",
+    };
+    bail!("there is no {missing} on the PATH: install Rust (https://rustup.rs)")
+}
+
 /// The folder as seen from here, if it lies here.
 fn shortest(folder: &Path) -> PathBuf {
-    let here = std::env::current_dir().and_then(|here| here.canonicalize()).ok();
+    let here = env::current_dir().and_then(|here| here.canonicalize()).ok();
     here.and_then(|here| folder.strip_prefix(here).ok()).map_or_else(|| folder.to_owned(), Path::to_owned)
 }
 
@@ -54,9 +70,6 @@ fn shortest(folder: &Path) -> PathBuf {
 fn packages(folder: &Path) -> anyhow::Result<cargo_metadata::Metadata> {
     let found = MetadataCommand::new().manifest_path(folder.join("Cargo.toml")).exec();
     found.map_err(|error| match error {
-        cargo_metadata::Error::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            anyhow!("there is no cargo on the path: install Rust (https://rustup.rs)")
-        }
         cargo_metadata::Error::CargoMetadata { stderr } => {
             anyhow!("reading {}: {}", folder.join("Cargo.toml").display(), stderr.trim())
         }

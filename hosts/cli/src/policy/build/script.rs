@@ -1,7 +1,9 @@
 //! A folder in any language: its script is run, and leaves a module or a component.
 
 use std::{
-    env, fs, io,
+    env,
+    ffi::OsStr,
+    fs, io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -65,13 +67,14 @@ pub(super) fn run(folder: &Path, say: &impl Fn(&str)) -> Result<Compiled, Proble
 /// Says what is missing before anything is fetched.
 fn check(needs: &Needs) -> anyhow::Result<()> {
     let Needs { language, program, instead, install, .. } = needs;
-    if instead.is_some_and(|variable| env::var_os(variable).is_some()) || is_on_path(program) {
+    if instead.is_some_and(|variable| env::var_os(variable).is_some()) || is_on_path(program.as_ref()) {
         return Ok(());
     }
     Err(anyhow!("a policy in {language} is built with `{program}`, which is not on the path: {install}"))
 }
 
-fn is_on_path(program: &str) -> bool {
+/// Whether there is such a program, by its name or its path.
+pub(super) fn is_on_path(program: &OsStr) -> bool {
     let paths = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&paths).any(|folder| folder.join(program).is_file())
 }

@@ -34,7 +34,10 @@ impl Findings {
     /// [`Problem::Input`] when it is no WebAssembly.
     pub fn of(subject: &Subject, compiler: &Compiler) -> Result<Self, Problem> {
         let Subject { origin, name, bytes, .. } = subject;
-        let inspection = look(subject)?;
+        let mut inspection = look(subject)?;
+        // A core module exports functions by the names of their interfaces.
+        inspection.contract =
+            inspection.contract.map(|version| version.split('#').next().unwrap_or_default().to_owned());
         let limits = Limits::of(profile(&inspection));
         let (description, refused) = match kind(&inspection) {
             Err(reason) => (None, Some(format!("{origin} {reason}"))),

@@ -40,10 +40,13 @@ impl Findings {
         })
     }
 
-    /// The name that it is pinned under, and its digest.
-    fn pin(&self) -> String {
+    /// The name that it is pinned under, and its digest; `None` of what is no component.
+    fn pin(&self) -> Option<String> {
+        if self.inspection.form != Form::Component {
+            return None;
+        }
         let name = self.description.as_ref().map_or(&self.file_name, |description| &description.name);
-        format!("{}={}", shown(name), self.inspection.digest)
+        Some(format!("{}={}", shown(name), self.inspection.digest))
     }
 
     /// Lines for a person.
@@ -77,8 +80,9 @@ impl Findings {
             row(label, text);
         }
         row("digest", inspection.digest.to_string());
-        let pin = self.pin();
-        if let Some((name, digest)) = pin.rsplit_once('=') {
+        if let Some(pin) = self.pin()
+            && let Some((name, digest)) = pin.rsplit_once('=')
+        {
             row("pin", format!("pins = {{ {} = \"{digest}\" }}", toml_key(name)));
             row("", format!("--pin {pin}"));
         }
