@@ -50,7 +50,7 @@ fn a_killed_replay_does_not_lose_what_it_wrote() {
     let fresh = shell.run(&format!("{REPLAY} --store fresh")).exits(0);
     assert_eq!(fresh.number("recovery/blocks"), 0);
     let mut found = 0;
-    for more_bytes in [1 << 20, 40 << 20, 75 << 20, 50 << 20] {
+    for more_bytes in [24 << 20, 40 << 20, 75 << 20, 50 << 20] {
         let mut running = shell.start(&format!("{REPLAY} --store st"));
         wait_for_written(&mut running, more_bytes);
         running.kill();
@@ -65,10 +65,11 @@ fn a_killed_replay_does_not_lose_what_it_wrote() {
         found = good;
     }
     let again = shell.run(&format!("{REPLAY} --store st")).exits(0);
-    // A block is resident if the path to it is, and blocks are written from the root on.
-    assert_eq!(again.number("recovery/blocks"), found, "{again}");
+    // A block is resident if the path to it is. Sixteen are written side by side, so that of the last some may lack one before them.
+    let blocks = again.number("recovery/blocks");
+    assert!(blocks <= found && blocks + 16 > found, "{found} good records: {again}");
     assert!(again.number("matched_tokens") > fresh.number("matched_tokens"), "{again}");
-    assert!(again.number("written_history") + found * 449_824 >= fresh.number("written_history"), "{again}");
+    assert!(again.number("written_history") + blocks * 449_824 >= fresh.number("written_history"), "{again}");
     let loaded = again.number("loaded_history") + again.number("loaded_window");
     assert!(again.number("verified_bytes") == loaded && loaded > 0, "every byte was compared: {again}");
     verify(&shell, "st");
@@ -79,16 +80,20 @@ fn a_killed_replay_does_not_lose_what_it_wrote() {
 fn a_kill_amid_evictions_does_not_bring_wrong_bytes() {
     let shell = shell_with_compiled_policies();
     let replay = "replay --json --history-gib 0.05 --window-gib 0.02 --store st";
+    let mut found = Vec::new();
     for bytes in [60, 90, 130, 61] {
         let mut running = shell.start(replay);
         wait_for_written(&mut running, bytes << 20);
         running.kill();
         verify(&shell, "st");
         let again = shell.run(&format!("{replay} --limit 5")).exits(0);
-        assert!(again.number("recovery/blocks") > 0, "{again}");
+        found.push(again.number("recovery/blocks"));
         let loaded = again.number("loaded_history") + again.number("loaded_window");
         assert_eq!(again.number("verified_bytes"), loaded, "{again}");
     }
+    // A kill while the start of a new path is written over the start of the only old one leaves records that no path leads to; not at
+    // each of these moments.
+    assert!(found.iter().any(|&blocks| blocks > 0), "{found:?}");
 }
 
 #[test]
