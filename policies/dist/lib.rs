@@ -19,7 +19,7 @@ macro_rules! components {
     };
 }
 
-components! { "core" "full" "periodic" "zero" "events" "lru" "fifo" "two-hit" }
+components! { "core" "full" "periodic" "zero" "events" "adaptive" "lru" "fifo" "two-hit" "segmented" "flop-aware" "ttl-priority" "auto" "write-saver" }
 
 #[cfg(test)]
 mod tests {

@@ -63,6 +63,22 @@ def cases():
     for model in ("v4-pro", "v4-flash"):
         yield CHAT, {"model": model, "checkpoints": "periodic:512", "limit": 500}
         yield AGENT, {"model": model, "checkpoints": "periodic:8192", "limit": 300}
+    for trace in SMALL:
+        yield trace, {"checkpoints": "adaptive"}
+        yield trace, {"checkpoints": "adaptive", "window_gib": 0.06}
+        yield trace, {"checkpoints": "adaptive", "allow_replay": False, "block_tokens": 512}
+        for eviction in (
+            "segmented",
+            "segmented:probation=50,ghosts=100",
+            "ttl-priority",
+            "ttl-priority:ttl=40",
+            "ttl-priority:head-blocks=8,head-ttl=200,ttl=20",
+            "ttl-priority:head-blocks=8,head-priority=10",
+        ):
+            yield trace, {"eviction": eviction}
+        # So few blocks that the miniatures hold them all.
+        yield trace, {"eviction": "flop-aware", "history_gib": min(SMALL[trace]["history_gib"], 0.2)}
+        yield trace, {"eviction": "segmented", "checkpoints": "adaptive", "block_tokens": 256}
     for gap in (0.0, 0.5, 3600.0):
         yield AGENT, {"session_gap_s": gap}
         yield SAMPLE, {"session_gap_s": gap}

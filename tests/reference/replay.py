@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A plain, slow model of the replay rules, to check `reprise replay` against.
 
-It shares no code with the Rust implementation and has no cleverness: dictionaries, lists and two heaps. Names of steps
+It shares no code with the Rust implementation and has no cleverness: dictionaries, lists and two heaps. Policies that do more than
+rank by one stamp are in policies.py. Names of steps
 follow the rules ("step 3" is the choice of a plan, and so on). It prints the integers of a result as JSON.
 
     python3 replay.py TRACE --model v4-pro --history-gib 64 --window-gib 16 --checkpoints events --eviction lru
@@ -16,6 +17,8 @@ import itertools
 import json
 import math
 import sys
+
+import policies
 
 PAGE = 4096
 
@@ -84,13 +87,14 @@ def chunks(scope, prompt_tokens, ids, block_tokens, trace_block):
 
 
 class Block:
-    __slots__ = ("parent", "name", "depth", "children", "stamp", "inserted")
+    __slots__ = ("parent", "name", "depth", "children", "stamp", "inserted", "id")
 
     def __init__(self, parent, name, depth, now):
         self.parent, self.name, self.depth = parent, name, depth
         self.children = {}
         self.stamp = now  # last touch
         self.inserted = now
+        self.id = None  # slot: the last that was freed, or the first never used
 
 
 class Cache:
@@ -100,6 +104,7 @@ class Cache:
         self.root = Block(None, None, 0, 0)
         self.history_slots, self.window_slots, self.eviction = history_slots, window_slots, eviction
         self.blocks = 0
+        self.by_id, self.free = [], []
         self.leaves = []  # heap of (age, tie, block); entries that no longer hold are skipped when popped
         self.tie = itertools.count()
         self.window = {}  # block -> stamp of the checkpoint at its end
@@ -128,8 +133,21 @@ class Cache:
         block = Block(parent, name, parent.depth + 1, now)
         parent.children[name] = block
         self.blocks += 1
+        if not self.free:
+            self.free.append(len(self.by_id))
+            self.by_id.append(None)
+        block.id = self.free.pop()
+        self.by_id[block.id] = block
         heapq.heappush(self.leaves, (self.age(block), next(self.tie), block))
         return block
+
+    def drop(self, block):
+        del block.parent.children[block.name]
+        self.free.append(block.id)
+        self.blocks -= 1
+        self.evicted_history += 1
+        if self.window.pop(block, None) is not None:
+            self.orphaned += 1
 
     def evict_leaf(self, protected):
         """Drops the oldest leaf that is not on the current path; False if there is none."""
@@ -143,11 +161,7 @@ class Cache:
             if block in protected:
                 kept.append(entry)
                 continue
-            del block.parent.children[block.name]
-            self.blocks -= 1
-            self.evicted_history += 1
-            if self.window.pop(block, None) is not None:
-                self.orphaned += 1
+            self.drop(block)
             parent = block.parent
             if parent is not self.root and not parent.children:
                 heapq.heappush(self.leaves, (self.age(parent), next(self.tie), parent))
@@ -174,20 +188,26 @@ class Cache:
         return True
 
 
-class Asked:
-    """The memory of two-hit: the last 2 x capacity distinct blocks asked for, first in first out."""
+class Digests:
+    """Names of blocks with all that is before them, as small integers."""
 
-    def __init__(self, limit):
-        self.limit = limit
-        self.names = {}  # (name of the parent, chunk) -> name: digests, as small integers
-        self.memory = {}  # insertion-ordered
+    def __init__(self):
+        self.names = {}  # (name of the parent, chunk) -> name
 
-    def digests(self, names):
+    def of(self, names):
         out, name = [], 0
         for chunk in names:
             name = self.names.setdefault((name, chunk), len(self.names) + 1)
             out.append(name)
         return out
+
+
+class Asked:
+    """The memory of two-hit: the last 2 x capacity distinct blocks asked for, first in first out."""
+
+    def __init__(self, limit):
+        self.limit = limit
+        self.memory = {}  # insertion-ordered
 
     def record(self, digests):
         for digest in digests:
@@ -224,6 +244,9 @@ def replay(
     window_slots = math.floor(window_gib * 2**30) // window_slot if window_bytes else 0
     cache = Cache(history_slots, window_slots, eviction)
     asked = Asked(2 * history_slots) if eviction == "two-hit" else None
+    ranking = ranking_of(eviction, history_slots, B)
+    adaptive = policies.Adaptive(B, replay_window_tokens if allow_replay else math.inf) if checkpoints == "adaptive" else None
+    named = Digests()
     period = int(checkpoints.split(":")[1]) if checkpoints.startswith("periodic:") else None
     r = dict.fromkeys(
         "requests hits prompt_tokens matched_tokens adopted_tokens replayed_tokens computed_tokens saved_tokens "
@@ -271,7 +294,18 @@ def replay(
             cache.touch(block, now)
         protected = set(path)
         stored = path[:m]
-        digests = asked.digests(names) if asked else None
+        digests = named.of(names)
+        if ranking:
+            tip = path[-1].id if path else None
+            ranking.used(tip, len(path), now)
+            ranking.asked(digests, len(path), now)
+            # All room is made before the first block comes in.
+            for _ in range(nb - len(path) - (history_slots - cache.blocks)):
+                victim = ranking.victim(tip)
+                if victim is None:
+                    break
+                ranking.gone(victim)
+                cache.drop(cache.by_id[victim])
         for i in range(m, nb):
             parent = stored[-1] if stored else cache.root
             block = parent.children.get(names[i])
@@ -281,9 +315,11 @@ def replay(
                 if cache.blocks >= history_slots:
                     if asked and digests[i] not in asked.memory:
                         break
-                    if not cache.evict_leaf(protected):
+                    if ranking or not cache.evict_leaf(protected):
                         break
                 block = cache.insert(parent, names[i], now)
+                if ranking:
+                    ranking.inserted(block.id, parent.id, block.depth, now)
                 r["written_history"] += history_bytes
                 protected.add(block)
             stored.append(block)
@@ -302,6 +338,11 @@ def replay(
             positions = [M] if junction else []
             if end == nb * B and end > adopted:
                 positions.append(end)
+        elif adaptive:
+            positions = []
+            if nb * B > adopted or junction:
+                chosen = adaptive.choose(digests, adopted, replayed, M, junction)
+                positions = [p for p in chosen if p <= end]
         else:
             raise SystemExit(f"unknown checkpoint policy {checkpoints!r}")
         for p in positions:
@@ -326,6 +367,20 @@ def replay(
     return r
 
 
+def ranking_of(eviction, capacity, block_tokens):
+    """The cache policy of this name with its settings, `name:key=value,...`, if it is one of policies.py."""
+    name, _, settings = eviction.partition(":")
+    settings = dict(pair.split("=") for pair in settings.split(",") if pair)
+    settings = {key.replace("-", "_"): int(value) for key, value in settings.items()}
+    if name == "segmented":
+        return policies.Segmented(capacity, **settings)
+    if name == "ttl-priority":
+        return policies.TtlPriority(capacity, **settings)
+    if name == "flop-aware":
+        return policies.FlopAware(capacity, block_tokens, **settings)
+    return None
+
+
 def run(trace, model="v4-pro", block_tokens=128, **options):
     """A replay of a decoded trace with a preset model; `trace` is what read_trace returned."""
     preset = MODELS[model]
@@ -342,8 +397,8 @@ def main():
     parser.add_argument("--block-tokens", type=int, default=128)
     parser.add_argument("--history-gib", type=float, default=64.0)
     parser.add_argument("--window-gib", type=float, default=16.0)
-    parser.add_argument("--checkpoints", default="events", help="full, periodic:P, events or zero")
-    parser.add_argument("--eviction", choices=["lru", "fifo", "two-hit"], default="lru")
+    parser.add_argument("--checkpoints", default="events", help="full, periodic:P, events, zero or adaptive")
+    parser.add_argument("--eviction", default="lru", help="lru, fifo, two-hit, segmented, ttl-priority or flop-aware, with settings")
     parser.add_argument("--no-replay", action="store_true")
     parser.add_argument("--limit", type=int)
     parser.add_argument("--session-gap", type=float, default=120.0)

@@ -13,7 +13,7 @@ use alloc::{string::String, vec::Vec};
 
 pub use description::{Description, Kind, Setting, Settings, SettingsError};
 pub use event::{EVENT_WORDS, Event, EventBuffer, Events, Inserted, NO_PARENT};
-pub use span::Span;
+pub use span::{CheckpointInfo, Prompt, Span, TOLD_KEYS};
 
 /// What every policy has: a description and a constructor.
 pub trait Policy: Sized {
@@ -95,4 +95,12 @@ pub trait CheckpointPolicy {
     /// Appends positions in tokens, ascending: multiples of the block, each in `(span.start, span.end]` or equal to
     /// `span.junction`.
     fn choose(&mut self, span: &Span, positions: &mut Vec<u32>);
+
+    /// Tells what checkpoints cost here. Called once, before any span.
+    fn attach(&mut self, _info: &CheckpointInfo) {}
+
+    /// The same question with what else is known of the request, for policies that learn from it: hosts that can tell ask this one.
+    fn choose_for(&mut self, span: &Span, _prompt: &Prompt<'_>, positions: &mut Vec<u32>) {
+        self.choose(span, positions);
+    }
 }

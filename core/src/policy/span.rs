@@ -30,3 +30,32 @@ impl Span {
             && (position > self.start || position == self.junction)
     }
 }
+
+/// Blocks before a position whose keys a checkpoint policy is told at most.
+pub const TOLD_KEYS: usize = 16;
+
+/// What checkpoints cost and replace in this cache: told once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckpointInfo {
+    /// How many checkpoints fit their quota.
+    pub capacity_checkpoints: u64,
+    /// Bytes of one checkpoint.
+    pub checkpoint_bytes: u64,
+    /// Bytes of one block.
+    pub block_bytes: u64,
+    /// Tokens of a replay that needs no checkpoint; [`u32::MAX`] if plans do without replays.
+    pub replay_tokens: u32,
+}
+
+/// What is known of a request beside its span. By the keys a policy recognises positions that it chose before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Prompt<'a> {
+    /// Namespace index, as in events.
+    pub namespace: u16,
+    /// Adopted tokens that the plan computes again; 0 if it loads a checkpoint at `span.start`, or adopts nothing.
+    pub replayed_tokens: u32,
+    /// Short keys ([`crate::Digest::short`]) of the blocks that end at `span.matched` and before, the deepest last: up to [`TOLD_KEYS`].
+    pub matched_keys: &'a [u64],
+    /// The same of the blocks that end at `span.end` and before.
+    pub end_keys: &'a [u64],
+}

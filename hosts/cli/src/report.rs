@@ -120,7 +120,15 @@ impl Report<'_> {
     }
 
     fn prefill_rate(&self) -> u32 {
-        self.arguments.prices.prefill_rate.unwrap_or(PREFILL_RATE)
+        let of_file = || {
+            let picoseconds = self.cache.config().prices.token_ps.max(1);
+            self.arguments
+                .cache
+                .config
+                .is_some()
+                .then(|| u32::try_from(1_000_000_000_000 / picoseconds).unwrap_or(u32::MAX))
+        };
+        self.arguments.prices.prefill_rate.or_else(of_file).unwrap_or(PREFILL_RATE)
     }
 
     /// The table.
@@ -325,14 +333,14 @@ impl Report<'_> {
 
     /// Who serves in a seat, and who would: with settings, as far as they are known.
     fn in_seat(&self, serves: &PolicyStatus, candidate: &PolicyStatus) -> [String; 2] {
-        let options = &self.arguments.policies;
+        let (options, config) = (&self.arguments.policies, self.cache.config());
         let chosen = |first: &PolicyChoice| match options.swap.iter().any(|swap| swap.role == serves.role) {
             true => serves.name.clone(),
             false => first.to_string(),
         };
         let (first, given) = match serves.role {
-            Role::Eviction => (&options.eviction, self.shadow.and_then(|shadow| shadow.eviction.as_ref())),
-            Role::Checkpoints => (&options.checkpoints, self.shadow.and_then(|shadow| shadow.checkpoints.as_ref())),
+            Role::Eviction => (&config.eviction, self.shadow.and_then(|shadow| shadow.eviction.as_ref())),
+            Role::Checkpoints => (&config.checkpoints, self.shadow.and_then(|shadow| shadow.checkpoints.as_ref())),
         };
         // Without a candidate the one that had the seat at first goes on in the shadow.
         let candidate = match given {

@@ -60,11 +60,11 @@ impl Inner {
         let config = Config { store: None, ..like.config.clone() };
         let conduct = (config.strikes, config.deterministic);
         let shape = like.shape.clone();
-        let groups = group_infos(&shape);
+        let (groups, info) = (group_infos(&shape), shape.checkpoint_info(config.replay));
         let ledger = Mutex::new(Ledger::new(tree, shape.draft.is_some()));
         let vault = Arc::new(Vault { shape, ledger, store: None });
         let name = checkpoints.name.clone();
-        let checkpoints = Arc::new(CheckpointSeat::new(Ok(checkpoints), &name, conduct)?);
+        let checkpoints = Arc::new(CheckpointSeat::new(Ok(checkpoints), &name, info, conduct)?);
         let (name, fresh) = (eviction.origin.name.clone(), eviction.origin.cache(&groups)?);
         let eviction = Arc::new(EvictionSeat::new(Ok((eviction, fresh)), &name, groups, &vault, conduct)?);
         let (shadow, loader, namespaces) = (ShadowSeat::default(), like.loader.clone(), Mutex::default());
@@ -125,7 +125,8 @@ impl Cache {
         // Before the store: a policy that does not load leaves no trace on disk.
         let conduct = (config.strikes, config.deterministic);
         let checkpoints = loader.load(&config.checkpoints, Kind::Checkpoint);
-        let checkpoints = CheckpointSeat::new(checkpoints, &config.checkpoints.to_string(), conduct)?;
+        let info = shape.checkpoint_info(config.replay);
+        let checkpoints = CheckpointSeat::new(checkpoints, &config.checkpoints.to_string(), info, conduct)?;
         let groups = group_infos(&shape);
         let eviction = loader.load(&config.eviction, Kind::Cache).and_then(|origin| {
             let fresh = origin.cache(&groups)?;

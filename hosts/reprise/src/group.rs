@@ -5,6 +5,7 @@ use reprise_core::{
     layout::{GroupLayout, Layout},
     model::{ModelSpec, Role},
     plan::RecordSizes,
+    policy::CheckpointInfo,
 };
 use serde::{Deserialize, Serialize};
 
@@ -150,6 +151,17 @@ impl Shape {
             block_bytes: self.history.record_bytes,
             checkpoint_bytes: self.checkpoint_groups().map(|(_, shape)| shape.record_bytes).sum(),
             checkpoint_records: self.checkpoint_groups().count() as u32,
+        }
+    }
+
+    /// What a checkpoint policy is told of checkpoints.
+    pub(crate) fn checkpoint_info(&self, replays: bool) -> CheckpointInfo {
+        let sizes = self.record_sizes();
+        CheckpointInfo {
+            capacity_checkpoints: self.window.as_ref().map_or(0, |window| window.slots.into()),
+            checkpoint_bytes: sizes.checkpoint_bytes,
+            block_bytes: sizes.block_bytes,
+            replay_tokens: if replays { self.replay_tokens } else { u32::MAX },
         }
     }
 

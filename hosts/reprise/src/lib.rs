@@ -68,7 +68,7 @@ pub use cache::{Cache, Recovery};
 pub use choice::{PolicyChoice, PolicyChoiceError};
 pub use config::{CompileCacheChoice, Config, ConfigError, Durability, Io, IoChoice, SLOWEST_BYTES_PER_MS};
 pub use counters::{Counters, GroupCounters};
-pub use describe::{check, describe};
+pub use describe::{check, describe, shipped};
 pub use error::{OpenError, RequestError};
 pub use group::{Group, GroupShape, MAX_SLOTS, Shape};
 pub use jobs::{Busy, Finished, JobId, Jobs, Outcome, Presence};

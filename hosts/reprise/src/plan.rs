@@ -11,7 +11,7 @@ use std::{
 use reprise_core::{
     Digest,
     plan::{Candidate, Candidates, Circumstances, Explain, Explanation, Lookup},
-    policy::Span,
+    policy::{Prompt, Span, TOLD_KEYS},
     tree::Found,
 };
 use serde::{Deserialize, Serialize};
@@ -259,7 +259,7 @@ pub(crate) fn plan(sequence: &mut Sequence, now: u64, at_most_tokens: u32) -> Re
         junction: if leaves_path { lookup.matched_tokens } else { 0 },
         block_tokens,
     };
-    let captures = choose_captures(&inner, &span);
+    let captures = choose_captures(&inner, &span, sequence, taken.replayed_tokens);
     let write_floor = WriteFloor::default();
     write_floor.set(&taken);
     sequence.planned = Some(Planned { now, write_floor: write_floor.clone(), captures: captures.clone() });
@@ -342,15 +342,32 @@ fn choose_plan(inner: &Inner, candidates: &Candidates) -> Option<Candidate> {
     candidates.as_slice().get(inner.checkpoints.choose_plan(&offered)?).copied()
 }
 
-fn choose_captures(inner: &Inner, span: &Span) -> Vec<u32> {
+fn choose_captures(inner: &Inner, span: &Span, sequence: &Sequence, replayed_tokens: u32) -> Vec<u32> {
     let mut captures = Vec::new();
     if inner.shape.window.is_some() && (span.end > span.start || span.junction != 0) {
-        let asked = inner.checkpoints.choose(span, &mut captures);
+        let (mut matched, mut end) = ([0; TOLD_KEYS], [0; TOLD_KEYS]);
+        let prompt = Prompt {
+            namespace: sequence.namespace.index,
+            replayed_tokens,
+            matched_keys: keys(sequence, span.matched, &mut matched),
+            end_keys: keys(sequence, span.end, &mut end),
+        };
+        let asked = inner.checkpoints.choose(span, &prompt, &mut captures);
         let mut ledger = lock(&inner.ledger);
         ledger.counters.captures_planned += captures.len() as u64;
         ledger.counters.native_checkpoints += u64::from(!asked);
     }
     captures
+}
+
+/// Short keys of the last blocks before `position`, the deepest last.
+fn keys<'a>(sequence: &Sequence, position: u32, keys: &'a mut [u64; TOLD_KEYS]) -> &'a [u64] {
+    let end = (position / sequence.block_tokens()) as usize;
+    let told = &sequence.digests[end.saturating_sub(TOLD_KEYS)..end];
+    for (key, digest) in keys.iter_mut().zip(told) {
+        *key = digest.short();
+    }
+    &keys[..told.len()]
 }
 
 pub(crate) fn restorable(sequence: &Sequence) -> Vec<u32> {

@@ -1,6 +1,6 @@
 //! A checkpoint policy that runs as a component.
 
-use reprise_core::policy::Span;
+use reprise_core::policy::{CheckpointInfo, Prompt, Span};
 
 use crate::{
     engine::Allowance,
@@ -28,14 +28,16 @@ pub struct Candidate {
 pub struct CheckpointPolicy {
     instance: Instance,
     choose: Export<wire::Choose>,
+    reuse: Option<(Export<wire::AttachReuse>, Export<wire::ChooseFor>)>,
     choose_plan: Option<Export<wire::ChoosePlan>>,
 }
 
 impl CheckpointPolicy {
     pub(crate) fn new(mut instance: Instance) -> Self {
         let choose = instance.checked_export();
+        let reuse = instance.export().ok().zip(instance.export().ok());
         let choose_plan = instance.export().ok();
-        Self { instance, choose, choose_plan }
+        Self { instance, choose, reuse, choose_plan }
     }
 
     /// Linear memory that it has, in bytes. Not counted: machine code, which all instances of a component share, and what the host
@@ -54,6 +56,19 @@ impl CheckpointPolicy {
         self.choose_plan.is_some()
     }
 
+    /// Whether it learns which checkpoints are used again.
+    pub fn learns(&self) -> bool {
+        self.reuse.is_some()
+    }
+
+    /// Tells a policy that learns what checkpoints cost. To be called once, before any span.
+    pub fn attach(&mut self, info: &CheckpointInfo) -> Result<(), PolicyError> {
+        let Some((attach, _)) = &self.reuse else { return Ok(()) };
+        let allowance = Allowance { items: 0, rare: true, answer_bytes: 0 };
+        self.instance.call(attach, (wire::CheckpointInfo::from(info),), allowance)?;
+        Ok(())
+    }
+
     /// Appends the positions of the span that the policy names.
     ///
     /// What is checked here is how many there are, and that the reserved bits are 0; the caller checks each position.
@@ -61,18 +76,42 @@ impl CheckpointPolicy {
     /// # Panics
     /// When the span's blocks have no tokens.
     pub fn choose(&mut self, span: &Span, positions: &mut Vec<u32>) -> Result<(), PolicyError> {
-        let most = (span.end.saturating_sub(span.start) / span.block_tokens) as usize + 1;
-        let allowance = Allowance { items: most as u64, rare: false, answer_bytes: most * size_of::<u64>() };
-        let (answer,) = self.instance.call(&self.choose, (wire::Span::from(span),), allowance)?;
+        let (answer,) = self.instance.call(&self.choose, (wire::Span::from(span),), allowance(span))?;
+        self.take("choose", span, &answer, positions)
+    }
+
+    /// The same with what else is known of the request, for a policy that learns; another one is asked about the span alone.
+    ///
+    /// # Panics
+    /// When the span's blocks have no tokens.
+    pub fn choose_for(
+        &mut self,
+        span: &Span,
+        prompt: &Prompt<'_>,
+        positions: &mut Vec<u32>,
+    ) -> Result<(), PolicyError> {
+        let Some((_, choose_for)) = &self.reuse else { return self.choose(span, positions) };
+        let (answer,) = self.instance.call(choose_for, (request(span, prompt),), allowance(span))?;
+        self.take("choose-for", span, &answer, positions)
+    }
+
+    fn take(
+        &mut self,
+        call: &'static str,
+        span: &Span,
+        answer: &[u64],
+        positions: &mut Vec<u32>,
+    ) -> Result<(), PolicyError> {
+        let most = most_positions(span);
         if answer.len() > most {
             let what = format!("{} positions where at most {most} make sense", answer.len());
-            return Err(self.instance.reject("choose", what));
+            return Err(self.instance.reject(call, what));
         }
         let before = positions.len();
-        for word in answer {
+        for &word in answer {
             let Ok(position) = u32::try_from(word) else {
                 positions.truncate(before);
-                return Err(self.instance.reject("choose", format!("{word:#x}, whose high 32 bits are not 0")));
+                return Err(self.instance.reject(call, format!("{word:#x}, whose high 32 bits are not 0")));
             };
             positions.push(position);
         }
@@ -90,6 +129,40 @@ impl CheckpointPolicy {
             return Err(self.instance.reject("choose-plan", what));
         }
         Ok(Some(index as usize))
+    }
+}
+
+fn most_positions(span: &Span) -> usize {
+    (span.end.saturating_sub(span.start) / span.block_tokens) as usize + 1
+}
+
+fn allowance(span: &Span) -> Allowance {
+    let most = most_positions(span);
+    Allowance { items: most as u64, rare: false, answer_bytes: most * size_of::<u64>() }
+}
+
+impl From<&CheckpointInfo> for wire::CheckpointInfo {
+    fn from(info: &CheckpointInfo) -> Self {
+        let &CheckpointInfo { capacity_checkpoints, checkpoint_bytes, block_bytes, replay_tokens } = info;
+        Self { capacity_checkpoints, checkpoint_bytes, block_bytes, replay_tokens }
+    }
+}
+
+fn request<'a>(span: &Span, prompt: &Prompt<'a>) -> wire::Request<'a> {
+    let &Span { now, start, end, prompt_tokens, matched, junction, block_tokens } = span;
+    let &Prompt { namespace, replayed_tokens, matched_keys, end_keys } = prompt;
+    wire::Request {
+        now,
+        start,
+        end,
+        prompt_tokens,
+        matched,
+        junction,
+        block_tokens,
+        namespace,
+        replayed_tokens,
+        matched_keys,
+        end_keys,
     }
 }
 

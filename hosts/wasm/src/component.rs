@@ -93,6 +93,8 @@ impl Component {
             }
             Kind::Checkpoint => {
                 typed.demand::<wire::Choose>()?;
+                typed.accept::<wire::AttachReuse>()?;
+                typed.accept::<wire::ChooseFor>()?;
                 typed.accept::<wire::ChoosePlan>()?;
             }
         }

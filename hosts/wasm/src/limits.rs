@@ -45,8 +45,8 @@ pub struct Limits {
     pub budget: Budget,
     /// How many calls' worth the rare calls get: instantiation, `describe`, `configure`, `attach`, `save`, `load`.
     pub rare_calls: u32,
-    /// Linear memory of one policy, all its memories together. Default 128 MiB: a million records of any shipped policy take half of
-    /// that. Shipped policies need 40 bytes a record of the group's capacity, `two-hit` 70.
+    /// Linear memory of one policy, all its memories together. Default 128 MiB: a million records of any shipped policy
+    /// fit. Shipped policies need 40 bytes a record of the group's capacity, `two-hit` 70, `segmented` 110.
     pub memory_bytes: usize,
     /// Elements of all its tables together.
     pub table_elements: usize,

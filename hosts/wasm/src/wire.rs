@@ -70,6 +70,42 @@ pub(crate) struct Span {
     pub block_tokens: u32,
 }
 
+/// `reuse.checkpoint-info`.
+#[derive(Clone, Copy, Debug, ComponentType, Lower)]
+#[component(record)]
+pub(crate) struct CheckpointInfo {
+    #[component(name = "capacity-checkpoints")]
+    pub capacity_checkpoints: u64,
+    #[component(name = "checkpoint-bytes")]
+    pub checkpoint_bytes: u64,
+    #[component(name = "block-bytes")]
+    pub block_bytes: u64,
+    #[component(name = "replay-tokens")]
+    pub replay_tokens: u32,
+}
+
+/// `reuse.request`.
+#[derive(Clone, Copy, Debug, ComponentType, Lower)]
+#[component(record)]
+pub(crate) struct Request<'a> {
+    pub now: u64,
+    pub start: u32,
+    pub end: u32,
+    #[component(name = "prompt-tokens")]
+    pub prompt_tokens: u32,
+    pub matched: u32,
+    pub junction: u32,
+    #[component(name = "block-tokens")]
+    pub block_tokens: u32,
+    pub namespace: u16,
+    #[component(name = "replayed-tokens")]
+    pub replayed_tokens: u32,
+    #[component(name = "matched-keys")]
+    pub matched_keys: &'a [u64],
+    #[component(name = "end-keys")]
+    pub end_keys: &'a [u64],
+}
+
 /// `plan-choice.candidate`.
 #[derive(Clone, Copy, Debug, ComponentType, Lower)]
 #[component(record)]
@@ -107,5 +143,7 @@ functions! {
     "state" "save" Save () -> (Vec<u8>);
     "state" "load" Load (u32, &'a [u8]) -> (bool);
     "checkpoints" "choose" Choose (Span) -> (Vec<u64>);
+    "reuse" "attach" AttachReuse (CheckpointInfo) -> ();
+    "reuse" "choose-for" ChooseFor (Request<'a>) -> (Vec<u64>);
     "plan-choice" "choose-plan" ChoosePlan (&'a [Candidate]) -> (u32);
 }

@@ -17,7 +17,7 @@ fn a_shipped_policy_does_not_hide_what_it_is() {
         assert_eq!(seen.profile.as_ref().map(|profile| *profile <= Profile::Compiled), Ok(true), "{name}");
         let kind = match *name {
             "core" => None,
-            "full" | "periodic" | "zero" | "events" => Some(Kind::Checkpoint),
+            "full" | "periodic" | "zero" | "events" | "adaptive" => Some(Kind::Checkpoint),
             _ => Some(Kind::Cache),
         };
         assert_eq!(seen.kind, kind, "{name}");

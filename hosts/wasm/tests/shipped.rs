@@ -1,7 +1,9 @@
 //! The shipped components against the same policies as native code.
 
 use reprise_core::policy::{Admission, Kind, Policy, Settings};
-use reprise_policies::{Events, Fifo, Full, Lru, Periodic, TwoHit, Zero};
+use reprise_policies::{
+    Adaptive, Auto, Events, Fifo, FlopAware, Full, Lru, Periodic, Segmented, TtlPriority, TwoHit, WriteSaver, Zero,
+};
 use reprise_wasm::{Component, Engine, Limits};
 
 mod stream;
@@ -86,6 +88,31 @@ fn two_hit_as_a_component_admits_nothing_else_than_natively() {
     cache_agrees::<TwoHit>("two-hit", true);
 }
 
+#[test]
+fn auto_as_a_component_keeps_nothing_else_than_natively() {
+    cache_agrees::<Auto>("auto", false);
+    cache_agrees::<Auto>("auto", true);
+    cache_agrees::<WriteSaver>("write-saver", false);
+}
+
+#[test]
+fn segmented_as_a_component_protects_nothing_else_than_natively() {
+    cache_agrees::<Segmented>("segmented", false);
+    cache_agrees::<Segmented>("segmented", true);
+}
+
+#[test]
+fn flop_aware_as_a_component_weighs_nothing_otherwise_than_natively() {
+    cache_agrees::<FlopAware>("flop-aware", false);
+    cache_agrees::<FlopAware>("flop-aware", true);
+}
+
+#[test]
+fn ttl_priority_as_a_component_names_no_other_victims_than_natively() {
+    cache_agrees::<TtlPriority>("ttl-priority", false);
+    cache_agrees::<TtlPriority>("ttl-priority", true);
+}
+
 fn checkpoints_agree<P: Policy + reprise_core::policy::CheckpointPolicy>(name: &str, settings: &[(&str, &str)]) {
     let engine = Engine::new(&Limits::default()).unwrap();
     let mut wasm = load(&engine, name, Kind::Checkpoint).checkpoint(&own(settings)).unwrap();
@@ -113,7 +140,15 @@ fn checkpoint_policies_as_components_choose_nothing_else_than_natively() {
 #[test]
 fn a_component_describes_itself_no_differently_than_its_native_twin() {
     let engine = Engine::new(&Limits::default()).unwrap();
-    let twins = [Lru::DESCRIPTION, Fifo::DESCRIPTION, TwoHit::DESCRIPTION].into_iter().chain([
+    let caches = [Lru::DESCRIPTION, Fifo::DESCRIPTION, TwoHit::DESCRIPTION].into_iter().chain([
+        Segmented::DESCRIPTION,
+        FlopAware::DESCRIPTION,
+        TtlPriority::DESCRIPTION,
+        Auto::DESCRIPTION,
+        WriteSaver::DESCRIPTION,
+    ]);
+    let twins = caches.chain([
+        Adaptive::DESCRIPTION,
         Full::DESCRIPTION,
         Periodic::DESCRIPTION,
         Zero::DESCRIPTION,
@@ -157,7 +192,7 @@ fn two_instances_do_not_answer_differently_nor_do_they_share_anything() {
 fn a_million_live_records_do_not_exceed_the_default_memory() {
     const RECORDS: u32 = 1_000_000;
     let engine = Engine::new(&Limits::default()).unwrap();
-    for name in ["lru", "fifo", "two-hit"] {
+    for name in ["lru", "fifo", "two-hit", "segmented", "flop-aware", "ttl-priority"] {
         let mut requests = Requests::of_capacity(1, RECORDS);
         let mut policy = load(&engine, name, Kind::Cache).cache(&[], &requests.groups()).unwrap();
         let mut none = Vec::new();
@@ -177,8 +212,13 @@ fn a_million_live_records_do_not_exceed_the_default_memory() {
         let mut victims = Vec::new();
         policy.step(requests.words(), 1_000, &mut victims).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(victims.len(), 1_000, "{name}");
-        // 28 bytes a record, and as many for the keys of two; up to 12 more for those that were neither first nor last when they came.
-        let bytes_per_record = if name == "two-hit" { 56 } else { 28 };
+        // 28 bytes a record, and 14 for each key that is remembered, of a run up to 24; up to 12 more for those that were neither first
+        // nor last when they came.
+        let bytes_per_record = match name {
+            "two-hit" => 28 + 2 * 14,
+            "segmented" => 28 + 4 * 14 + 24,
+            _ => 28,
+        };
         let expected = RECORDS as usize * bytes_per_record;
         assert!(
             (expected..expected + (12 << 20)).contains(&policy.memory_bytes()),

@@ -69,12 +69,42 @@ pub const COMPONENTS: &[Component] = &[
         "checkpoint-policy",
         "a checkpoint at the end of a prompt and where it leaves a cached path",
     ),
+    Component::shipped(
+        "adaptive",
+        "learning-checkpoint-policy",
+        "a checkpoint where it can be expected to save more than what goes for it",
+    ),
     Component::shipped("lru", "cache-policy-complete", "the leaf used least recently goes first"),
     Component::shipped("fifo", "cache-policy-complete", "the leaf inserted first goes first"),
     Component::shipped(
         "two-hit",
         "cache-policy-complete",
         "lru that lets a block into a full pool only at second sight",
+    ),
+    Component::shipped(
+        "segmented",
+        "cache-policy-complete",
+        "what was used once makes room for what was used again; what comes back is known",
+    ),
+    Component::shipped(
+        "flop-aware",
+        "cache-policy-complete",
+        "recency and compute saved per byte, weighed by what that would have saved",
+    ),
+    Component::shipped(
+        "ttl-priority",
+        "cache-policy-complete",
+        "lifetimes and priorities for namespaces and first blocks, then the leaf used least recently",
+    ),
+    Component::shipped(
+        "auto",
+        "cache-policy-complete",
+        "learns how blocks are used, and keeps those whose place brings most",
+    ),
+    Component::shipped(
+        "write-saver",
+        "cache-policy-complete",
+        "auto for disks that wear: writes only what is expected to come back",
     ),
     Component::fixture("hostile", "cache-policy-complete", "misbehaves on demand, for tests"),
     Component::fixture("hostile-checkpoints", "checkpoint-policy", "misbehaves on demand, for tests"),

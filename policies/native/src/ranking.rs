@@ -6,6 +6,12 @@ use reprise_core::policy::{GroupInfo, Inserted, NO_PARENT};
 
 use crate::order::Order;
 
+/// Records of all groups together, as far as room is made for them at once.
+pub fn reserved(groups: &[GroupInfo]) -> usize {
+    let records = groups.iter().fold(0_u64, |sum, group| sum.saturating_add(group.capacity_records));
+    usize::try_from(records.min(MOST_RESERVED)).unwrap_or(0)
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Row {
     parent: u32,
@@ -24,19 +30,18 @@ const MOST_RESERVED: u64 = 1 << 22;
 /// An id that the host never inserted is ignored: a policy does not trap on a host's mistake. Children and pins of a block that was
 /// named are counted like any other's: other requests go on while a policy answers, so it may be kept with both.
 ///
-/// Memory: 28 bytes per id, and 20 per leaf whose rank is neither the highest nor the lowest when it comes in.
+/// Memory: 28 bytes per id, and 20 per leaf whose rank is neither the highest nor the lowest when it comes in; classes: see [`Order`].
 #[derive(Clone, Debug, Default)]
-pub struct Ranking {
+pub struct Ranking<const CLASSES: usize = 1> {
     rows: Vec<Row>,
-    leaves: Order,
+    leaves: Order<CLASSES>,
 }
 
-impl Ranking {
+impl<const CLASSES: usize> Ranking<CLASSES> {
     /// Makes room for all records of the groups at once: growing on the way would take up to three times the memory, and one unlucky
     /// request would wait while everything is moved. Memory that is not touched costs nothing.
     pub fn reserve(&mut self, groups: &[GroupInfo]) {
-        let records = groups.iter().fold(0_u64, |sum, group| sum.saturating_add(group.capacity_records));
-        let records = usize::try_from(records.min(MOST_RESERVED)).unwrap_or(0);
+        let records = reserved(groups);
         self.rows.reserve_exact(records.saturating_sub(self.rows.len()));
         self.leaves.reserve(records);
     }
@@ -126,6 +131,24 @@ impl Ranking {
             victims.push(id);
             self.remove(id, &inherit);
         }
+    }
+
+    /// The leaf of a class that goes first.
+    #[inline]
+    pub fn first_of(&self, class: usize) -> Option<u32> {
+        self.leaves.first_of(class)
+    }
+
+    /// The rank of a block, if this id was ever inserted.
+    #[inline]
+    pub fn rank(&self, id: u32) -> Option<u64> {
+        self.rows.get(id as usize).map(|_| self.leaves.rank(id))
+    }
+
+    /// The parent of a block, if this id was ever inserted and is resident.
+    #[inline]
+    pub fn parent(&self, id: u32) -> Option<u32> {
+        self.rows.get(id as usize).filter(|row| row.pins & GONE == 0).map(|row| row.parent)
     }
 
     #[inline]

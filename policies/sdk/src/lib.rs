@@ -24,6 +24,9 @@ pub mod cache;
 #[doc(hidden)]
 pub mod checkpoint;
 #[cfg(target_arch = "wasm32")]
+#[doc(hidden)]
+pub mod reuse;
+#[cfg(target_arch = "wasm32")]
 mod runtime;
 #[cfg(target_arch = "wasm32")]
 #[doc(hidden)]
@@ -45,6 +48,17 @@ macro_rules! export_cache_policy {
 macro_rules! export_checkpoint_policy {
     ($policy:ty) => {
         $crate::export_policy!($policy, CheckpointPolicy, checkpoint, export_checkpoints);
+    };
+}
+
+/// Exports a [`CheckpointPolicy`](reprise_core::policy::CheckpointPolicy) that learns from the requests it is asked about as world
+/// `learning-checkpoint-policy`.
+#[macro_export]
+macro_rules! export_learning_checkpoint_policy {
+    ($policy:ty) => {
+        $crate::export_checkpoint_policy!($policy);
+        #[cfg(target_arch = "wasm32")]
+        $crate::reuse::bindings::export_reuse!(Exported with_types_in $crate::reuse::bindings);
     };
 }
 

@@ -1,13 +1,21 @@
 //! The host of a checkpoint policy.
 
-use reprise_core::policy::{CheckpointPolicy, Policy, Settings, Span};
+use reprise_core::policy::{CheckpointInfo, CheckpointPolicy, Policy, Prompt, Settings, Span, TOLD_KEYS};
 
 use crate::random::Random;
 
 /// Tokens of a block in random spans.
 const BLOCK_TOKENS: u32 = 128;
 
-type Choose = dyn FnMut(&Span, &mut Vec<u32>) -> Result<(), String>;
+/// What a policy that learns is told: a replay takes more than most random spans have.
+const INFO: CheckpointInfo = CheckpointInfo {
+    capacity_checkpoints: 64,
+    checkpoint_bytes: 4 << 20,
+    block_bytes: 512 << 10,
+    replay_tokens: 60 * BLOCK_TOKENS,
+};
+
+type Choose = dyn FnMut(&Span, &Prompt<'_>, &mut Vec<u32>) -> Result<(), String>;
 
 /// A host that asks where windows are to be kept and panics when an answer breaks the contract.
 pub struct CheckpointHarness {
@@ -28,9 +36,10 @@ impl CheckpointHarness {
     pub fn native_with<P: Policy + CheckpointPolicy + 'static>(settings: &[(&str, &str)]) -> Self {
         let settings = Settings::parse(P::DESCRIPTION.settings, settings.iter().copied());
         let mut policy = P::new(&settings.unwrap_or_else(|error| panic!("{error}")));
+        policy.attach(&INFO);
         Self {
-            choose: Box::new(move |span, positions| {
-                policy.choose(span, positions);
+            choose: Box::new(move |span, prompt, positions| {
+                policy.choose_for(span, prompt, positions);
                 Ok(())
             }),
         }
@@ -57,16 +66,25 @@ impl CheckpointHarness {
     pub fn from_loaded(component: &reprise_wasm::Component, settings: &[(&str, &str)]) -> Self {
         let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
         let mut policy = component.checkpoint(&settings).unwrap_or_else(|error| panic!("{error}"));
+        policy.attach(&INFO).unwrap_or_else(|error| panic!("{error}"));
         Self {
-            choose: Box::new(move |span, positions| policy.choose(span, positions).map_err(|error| error.to_string())),
+            choose: Box::new(move |span, prompt, positions| {
+                policy.choose_for(span, prompt, positions).map_err(|error| error.to_string())
+            }),
         }
     }
 
     /// The positions that the policy names in a span.
     #[track_caller]
     pub fn choose(&mut self, span: &Span) -> Vec<u32> {
+        self.choose_for(span, &Prompt::default())
+    }
+
+    /// The positions that the policy names in a span of which it is told what a policy that learns is told.
+    #[track_caller]
+    pub fn choose_for(&mut self, span: &Span, prompt: &Prompt<'_>) -> Vec<u32> {
         let mut positions = Vec::new();
-        if let Err(error) = (self.choose)(span, &mut positions) {
+        if let Err(error) = (self.choose)(span, prompt, &mut positions) {
             panic!("the policy fails: {error}");
         }
         assert!(positions.is_sorted_by(|a, b| a < b), "the policy names positions that do not ascend: {positions:?}");
@@ -76,8 +94,8 @@ impl CheckpointHarness {
         positions
     }
 
-    /// Asks about random spans, empty ones and ones with junctions among them, and checks every answer. Returns all answers; the same
-    /// seed gives the same spans.
+    /// Asks about random spans, empty ones and ones with junctions among them, of prompts that come back now and then, and checks every
+    /// answer. Returns all answers; the same seed gives the same spans.
     #[track_caller]
     pub fn random_spans(&mut self, seed: u64, spans: u32) -> Vec<Vec<u32>> {
         let mut random = Random::new(seed);
@@ -86,7 +104,7 @@ impl CheckpointHarness {
             let blocks = random.below(100);
             let end = start + blocks * BLOCK_TOKENS;
             let matched = start + random.below(blocks + 1) * BLOCK_TOKENS;
-            self.choose(&Span {
+            let span = Span {
                 now: number.into(),
                 start,
                 end,
@@ -94,7 +112,21 @@ impl CheckpointHarness {
                 matched,
                 junction: if random.below(2) == 0 { 0 } else { matched },
                 block_tokens: BLOCK_TOKENS,
-            })
+            };
+            // Few conversations, so that they meet again.
+            let conversation = u64::from(random.below(20) + 1) << 32;
+            let keys = |position: u32| -> Vec<u64> {
+                let blocks = position / BLOCK_TOKENS;
+                let told = blocks.saturating_sub(TOLD_KEYS as u32)..blocks;
+                told.map(|block| conversation + u64::from(block)).collect()
+            };
+            let prompt = Prompt {
+                namespace: random.below(3) as u16,
+                replayed_tokens: start.min(random.below(2) * INFO.replay_tokens),
+                matched_keys: &keys(span.matched),
+                end_keys: &keys(span.end),
+            };
+            self.choose_for(&span, &prompt)
         };
         (1..=spans).map(&mut ask).collect()
     }

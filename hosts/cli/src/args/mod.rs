@@ -1,6 +1,8 @@
 //! The command line.
 
+mod advise;
 mod bench;
+mod compare;
 mod model;
 mod plan;
 mod policy;
@@ -13,7 +15,9 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 use reprise::Planner;
 
+pub use advise::Advise;
 pub use bench::{BenchCommand, DiskBench};
+pub use compare::Compare;
 pub use model::ModelCommand;
 pub use plan::{Plan, StoreOptions};
 pub use policy::{BenchPolicies, BuildPolicy, CheckPolicy, NewPolicy, PolicyCommand};
@@ -43,12 +47,21 @@ pub enum Command {
     /// small enough that eviction, dropped checkpoints and replayed windows show. With TRACE and without --store, books are kept and
     /// nothing is written (--dry-run).
     Replay(Box<Replay>),
+    /// Hold policies against one another on traces, at several budgets
+    ///
+    /// Writes a table, CSV, JSON and one self-contained HTML report, which says which policy to take for each trace and why.
+    Compare(Box<Compare>),
     /// Show what the cache would do for one prompt, and why not more
     ///
     /// The prompt is a request of a trace, planned after those before it were replayed on paper (without TRACE, of the sample that
     /// `reprise replay` has); or the tokens of a file, planned against what a store holds. The store is only read: it may be in use,
     /// and nothing in it changes. What is not yet written there is not seen.
     Plan(Box<Plan>),
+    /// Choose policies, period and split of a budget for a trace and a machine
+    ///
+    /// Shipped policies are tried on the trace, and the best are named with what they are expected to save, in words and, with --out, as
+    /// a configuration file.
+    Advise(Box<Advise>),
     /// Say what a model's cache is made of and what it takes
     #[command(subcommand)]
     Model(ModelCommand),

@@ -36,7 +36,7 @@ pub enum PolicyCommand {
     /// Say what a policy is, which settings it takes, how to pin it, and why it would be refused
     #[command(after_help = INSPECT_HELP)]
     Inspect {
-        /// A .wasm file, or a shipped policy: lru, fifo, two-hit, full, periodic, events, zero
+        /// A .wasm file, or a shipped policy: lru, fifo, two-hit, segmented, flop-aware, ttl-priority, full, periodic, events, zero, adaptive
         policy: PolicyChoice,
         /// Print the result as one JSON object
         #[arg(long)]

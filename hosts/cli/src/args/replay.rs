@@ -67,7 +67,8 @@ pub struct Replay {
 }
 
 /// Options that mean nothing without types.
-const TYPED_ONLY: [&str; 21] = [
+const TYPED_ONLY: [&str; 22] = [
+    "config",
     "session_gap",
     "model",
     "block_tokens",
@@ -99,6 +100,7 @@ Examples:
   reprise replay trace.jsonl --eviction mine.wasm:ways=8 --swap 5000:eviction=lru
   reprise replay trace.jsonl --shadow mine.wasm          what mine.wasm would have done instead
   reprise replay trace.jsonl --store /mnt/nvme/cache --limit 1000 --json
+  reprise replay trace.jsonl --config advice.toml        a cache as `reprise advise` wrote it down
   reprise replay trace.jsonl --planner min-time --load-gib-per-second 0.4
   reprise replay trace.jsonl --untyped --capacity-blocks 7027 --eviction optimal
 

@@ -27,9 +27,31 @@ pub struct TraceOptions {
     pub skip_bad: bool,
 }
 
+/// Options that a configuration file decides.
+const IN_CONFIG: [&str; 14] = [
+    "model",
+    "block_tokens",
+    "history_gib",
+    "window_gib",
+    "checkpoints",
+    "eviction",
+    "planner",
+    "no_replay",
+    "pin",
+    "policy_profile",
+    "load_gib_per_second",
+    "load_record_us",
+    "prefill_rate",
+    "prefill_context",
+];
+
 /// A cache: what of which model it keeps, and how much.
 #[derive(Debug, Args)]
 pub struct CacheOptions {
+    /// Take model, quotas, policies, planner and prices from this TOML file instead of from options, as a serving process does; `reprise
+    /// advise --out FILE` writes one
+    #[arg(long, value_name = "FILE", conflicts_with_all = IN_CONFIG, help_heading = "Cache")]
+    pub config: Option<PathBuf>,
     /// Model: a preset, with options behind a colon (`v4-flash:indexer=fp8,draft=on`), or a .toml file
     /// [default: v4-pro; v4-flash for the sample]
     #[arg(long, value_name = "MODEL", help_heading = "Cache")]
@@ -48,11 +70,11 @@ pub struct CacheOptions {
 /// Who decides what is kept, and how plans are made.
 #[derive(Debug, Args)]
 pub struct PolicyOptions {
-    /// Where windows are kept: full, periodic:P, events, zero, or FILE.wasm[:key=value,…]
+    /// Where windows are kept: full, periodic:P, events, zero, adaptive, or FILE.wasm[:key=value,…]
     #[arg(long, value_name = "POLICY", default_value = "events", help_heading = "Policies")]
     pub checkpoints: PolicyChoice,
-    /// What is admitted and evicted: lru, fifo, two-hit, or FILE.wasm[:key=value,…]; a replay with --untyped: fifo, lru or
-    /// optimal
+    /// What is admitted and evicted: lru, fifo, two-hit, segmented, flop-aware, ttl-priority, or FILE.wasm[:key=value,…]; a replay with
+    /// --untyped: fifo, lru or optimal
     #[arg(long, value_name = "POLICY", default_value = "lru", help_heading = "Policies")]
     pub eviction: PolicyChoice,
     /// Run shipped policies natively instead of as components; the integers are the same

@@ -1,6 +1,8 @@
 //! The commands: each takes its arguments and says how it ended.
 
+mod advise;
 mod bench;
+mod compare;
 mod model;
 mod plan;
 mod policy;
@@ -40,6 +42,14 @@ impl Failure {
         Self::Work(error.into())
     }
 
+    pub(crate) fn context(self, context: String) -> Self {
+        match self {
+            Self::Work(error) => Self::Work(error.context(context)),
+            Self::Input(error) => Self::Input(error.context(context)),
+            Self::Policy(error) => Self::Policy(error.context(context)),
+        }
+    }
+
     fn parts(&self) -> (u8, &anyhow::Error) {
         match self {
             Self::Work(error) => (1, error),
@@ -56,7 +66,9 @@ pub fn run(arguments: Arguments) -> ExitCode {
             Some(capacity_blocks) => untyped::run(&arguments, capacity_blocks),
             None => replay::run(&arguments),
         },
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Advise(arguments) => advise::run(&arguments),
         Command::Model(command) => model::run(command),
         Command::Trace(command) => trace::run(command),
         Command::Store(command) => store::run(command),

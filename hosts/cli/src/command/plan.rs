@@ -18,10 +18,9 @@ use crate::{
 
 pub(super) fn run(arguments: &args::Plan) -> Result<(), Failure> {
     let sample = arguments.trace.trace.is_none() && arguments.request.is_some();
-    let config = Config {
-        planner: arguments.planner.into(),
-        ..configure(&arguments.cache, &arguments.policies, &arguments.prices, sample)?
-    };
+    let pricing = (arguments.planner.into(), &arguments.prices);
+    // What a store holds is read by --store alone: planning opens none.
+    let config = Config { store: None, ..configure(&arguments.cache, &arguments.policies, pricing, sample)? };
     match arguments.request {
         Some(number) => plan_request(arguments, config, number),
         None => plan_tokens(arguments, config),

@@ -22,11 +22,9 @@ pub(super) fn run(arguments: &args::Replay) -> Result<(), Failure> {
     let decoding = Instant::now();
     let trace = read(&arguments.trace).map_err(Failure::input)?;
     let decoding = decoding.elapsed();
-    let mut config = Config {
-        store: arguments.store.clone(),
-        planner: arguments.planner.into(),
-        ..configure(&arguments.cache, &arguments.policies, &arguments.prices, sample)?
-    };
+    let pricing = (arguments.planner.into(), &arguments.prices);
+    let mut config = configure(&arguments.cache, &arguments.policies, pricing, sample)?;
+    config.store = if arguments.dry_run { None } else { arguments.store.clone().or(config.store) };
     check(&arguments.policies.swap, &config, &trace)?;
     let shadow = shadow(&arguments.shadow, &config)?;
     // Lives until the report is out: the store of a sample is temporary.
@@ -59,7 +57,8 @@ pub(super) fn run(arguments: &args::Replay) -> Result<(), Failure> {
         eprintln!("reprise: warning: the swap before request {before} was not made: the trace ended earlier");
     }
     let policies = &arguments.policies;
-    let mut choices = vec![&policies.eviction, &policies.checkpoints];
+    let config = cache.config();
+    let mut choices = vec![&config.eviction, &config.checkpoints];
     choices.extend(policies.swap.iter().map(|swap| &swap.choice));
     choices.extend(arguments.shadow.iter().map(|candidate| &candidate.choice));
     for pin in idle_pins(&policies.pin, &choices) {

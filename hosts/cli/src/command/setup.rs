@@ -1,7 +1,9 @@
 //! From the options that commands share to what they stand for.
 
+use std::path::Path;
+
 use anyhow::{Context, anyhow};
-use reprise::{Cache, Config, OpenError, Pin, Pins, PolicyChoice, Prices, Shadowing, Shape, StoreError};
+use reprise::{Cache, Config, OpenError, Pin, Pins, Planner, PolicyChoice, Prices, Shadowing, Shape, StoreError};
 
 use super::Failure;
 use crate::{
@@ -12,10 +14,10 @@ use crate::{
     untyped::Eviction,
 };
 
-const SAMPLE_MODEL: &str = "v4-flash";
+pub(super) const SAMPLE_MODEL: &str = "v4-flash";
 const SAMPLE_HISTORY_GIB: f64 = 0.5;
 const SAMPLE_WINDOW_GIB: f64 = 0.1;
-const MODEL: &str = "v4-pro";
+pub(super) const MODEL: &str = "v4-pro";
 const HISTORY_GIB: f64 = 64.0;
 const WINDOW_GIB: f64 = 16.0;
 
@@ -32,18 +34,38 @@ pub(super) fn read(options: &TraceOptions) -> anyhow::Result<Trace> {
     Ok(trace)
 }
 
-/// A cache in memory; with the model and quotas of the sample, if `sample`.
+/// A cache as the options or the file of `--config` describe it, with a store only if that file names one; with the model and quotas of the
+/// sample, if `sample`.
 pub(super) fn configure(
     cache: &CacheOptions,
     policies: &PolicyOptions,
-    prices: &PriceOptions,
+    (planner, prices): (Planner, &PriceOptions),
     sample: bool,
 ) -> Result<Config, Failure> {
-    if policies.eviction == PolicyChoice::shipped(Eviction::Optimal.name()) {
+    let config = match &cache.config {
+        Some(path) => from_file(path, policies)?,
+        None => from_options(cache, policies, (planner, prices), sample)?,
+    };
+    if config.eviction == PolicyChoice::shipped(Eviction::Optimal.name()) {
         return Err(Failure::input(anyhow!(
             "the eviction policy `optimal` looks at requests to come, which no cache can: it runs with --untyped only"
         )));
     }
+    Ok(config)
+}
+
+/// What the file says, made repeatable; `--native` may be given beside it.
+fn from_file(path: &Path, policies: &PolicyOptions) -> Result<Config, Failure> {
+    let config = Config::from_toml(path).context("--config").map_err(Failure::Input)?;
+    Ok(Config { native_policies: config.native_policies || policies.native, deterministic: true, ..config })
+}
+
+fn from_options(
+    cache: &CacheOptions,
+    policies: &PolicyOptions,
+    (planner, prices): (Planner, &PriceOptions),
+    sample: bool,
+) -> Result<Config, Failure> {
     let model = cache.model.as_deref().unwrap_or(if sample { SAMPLE_MODEL } else { MODEL });
     let history_gib = cache.history_gib.unwrap_or(if sample { SAMPLE_HISTORY_GIB } else { HISTORY_GIB });
     let window_gib = cache.window_gib.unwrap_or(if sample { SAMPLE_WINDOW_GIB } else { WINDOW_GIB });
@@ -55,6 +77,7 @@ pub(super) fn configure(
         eviction: policies.eviction.clone(),
         native_policies: policies.native,
         replay: !policies.no_replay,
+        planner,
         prices: price(prices)?,
         policy_profile: policies.policy_profile,
         pins: policies.pin.iter().cloned().collect(),
@@ -64,7 +87,7 @@ pub(super) fn configure(
 }
 
 /// The prices given, the others by default.
-fn price(options: &PriceOptions) -> Result<Prices, Failure> {
+pub(super) fn price(options: &PriceOptions) -> Result<Prices, Failure> {
     let mut prices = Prices::default();
     if let Some(rate) = options.load_gib_per_second {
         prices.load_bytes_per_second = gib("--load-gib-per-second", rate)?;
@@ -159,12 +182,12 @@ pub(super) fn replay_failure(error: ReplayError) -> Failure {
 }
 
 /// floor(x · 2^30), as the rules of a replay say.
-fn gib(option: &str, value: f64) -> Result<u64, Failure> {
+pub(super) fn gib(option: &str, value: f64) -> Result<u64, Failure> {
     whole(option, "a number of GiB", value, (value * f64::from(1 << 30)).floor())
 }
 
 /// What an option's `value` comes to in the unit that is counted in.
-fn whole(option: &str, unit: &str, value: f64, counted: f64) -> Result<u64, Failure> {
+pub(super) fn whole(option: &str, unit: &str, value: f64, counted: f64) -> Result<u64, Failure> {
     if counted.is_finite() && (0.0..1e18).contains(&counted) {
         Ok(counted as u64)
     } else {

@@ -7,7 +7,7 @@ use crate::shell::Shell;
 #[test]
 fn no_command_is_without_help_and_exit_status() {
     let shell = Shell::new();
-    let commands = "|replay|plan|model show|model list|trace make|store info|store ls|store verify|store evict|store purge|store export|\
+    let commands = "|replay|compare|plan|advise|model show|model list|trace make|store info|store ls|store verify|store evict|store purge|store export|\
                     store import|policy new|policy build|policy check|policy inspect|policy bench";
     for command in commands.split('|') {
         let run = shell.run(&format!("{command} --help")).exits(0);
@@ -46,6 +46,7 @@ fn a_closed_pipe_is_not_a_panic() {
         "store ls st",
         "store export st -",
         "policy inspect lru",
+        "compare --policy lru --budget-gib 0.1 --window-share 20 --out cmp",
         "plan --request 3",
         "model show v4-pro",
         "model list",

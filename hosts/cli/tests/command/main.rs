@@ -1,7 +1,10 @@
 //! The command as a shell sees it: exit status, what it prints, what it leaves on disk.
 
+mod advised;
 mod agreement;
 mod bench;
+mod browser;
+mod compare;
 mod footprint;
 mod full_disk;
 mod help;

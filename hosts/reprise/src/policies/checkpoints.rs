@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex, TryLockError};
 
-use reprise_core::{checkpoint::Strategy, policy::Span};
+use reprise_core::{
+    checkpoint::Strategy,
+    policy::{CheckpointInfo, Prompt, Span},
+};
 
 use super::{
     Notice, PolicyError, PolicyStatus, Role,
@@ -26,6 +29,7 @@ pub(crate) struct CheckpointSeat {
 /// What the requests and the jobs of the seat share.
 struct Stage {
     seat: Mutex<Occupied>,
+    info: CheckpointInfo,
     allowed_strikes: u32,
 }
 
@@ -38,17 +42,18 @@ struct Occupied {
 }
 
 impl CheckpointSeat {
-    /// Seats the policy that `loaded` gives, named `name`. One that fails before it sits leaves the seat to the fallback.
+    /// Seats the policy that `loaded` gives, named `name`, and tells it what checkpoints cost. One that fails before it sits leaves the seat to the fallback.
     ///
     /// # Errors
     /// When there is no policy to run.
     pub fn new(
         loaded: Result<Origin, PolicyError>,
         name: &str,
+        info: CheckpointInfo,
         (allowed_strikes, deterministic): (u32, bool),
     ) -> Result<Self, PolicyError> {
         let seated = loaded.and_then(|origin| {
-            let running = origin.checkpoint()?;
+            let running = origin.checkpoint(&info)?;
             Ok(Seat::new(Role::Checkpoints, Script { origin, saved: None }, running, allowed_strikes))
         });
         let seat = match seated {
@@ -56,13 +61,13 @@ impl CheckpointSeat {
             seated => seated?,
         };
         let seat = Mutex::new(Occupied { seat, trial: None, generation: 0 });
-        let stage = Arc::new(Stage { seat, allowed_strikes });
+        let stage = Arc::new(Stage { seat, info, allowed_strikes });
         Ok(Self { stage, offstage: Offstage::default(), deterministic })
     }
 
     /// Appends the positions to keep for `span`. Returns whether the policy itself answered: if it is busy with another request, has
     /// failed or was retired, the native `events` does.
-    pub fn choose(&self, span: &Span, positions: &mut Vec<u32>) -> bool {
+    pub fn choose(&self, span: &Span, prompt: &Prompt<'_>, positions: &mut Vec<u32>) -> bool {
         let mut turn = match self.stage.seat.try_lock() {
             Ok(seat) => seat,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -76,7 +81,7 @@ impl CheckpointSeat {
             FALLBACK.choose(span, positions);
             return false;
         };
-        let answer = running.choose(span, positions).and_then(|()| check(span, positions));
+        let answer = running.choose(span, prompt, positions).and_then(|()| check(span, positions));
         occupied.seat.status.calls += 1;
         match answer {
             Ok(()) => {
@@ -124,7 +129,9 @@ impl CheckpointSeat {
         self.offstage.let_go(failed, self.deterministic);
         match sentence {
             Sentence::Retired => {}
-            Sentence::Again(script) | Sentence::Back(script) if self.deterministic => occupied.remake(script),
+            Sentence::Again(script) | Sentence::Back(script) if self.deterministic => {
+                occupied.remake(script, &stage.info);
+            }
             Sentence::Again(script) | Sentence::Back(script) => {
                 let strikes = occupied.seat.status.strikes;
                 let begun = self.offstage.run(move |curtain| stage.remake(script, strikes, generation, curtain));
@@ -144,7 +151,7 @@ impl CheckpointSeat {
 
     /// Makes a policy ready for the seat.
     pub fn prepare(&self, origin: Origin) -> Result<Seat<CheckpointRunner>, PolicyError> {
-        let running = origin.checkpoint()?;
+        let running = origin.checkpoint(&self.stage.info)?;
         let script = Script { origin, saved: None };
         Ok(Seat::new(Role::Checkpoints, script, running, self.stage.allowed_strikes))
     }
@@ -183,9 +190,9 @@ impl CheckpointSeat {
 
 impl Occupied {
     /// Makes a policy anew without waiting.
-    fn remake(&mut self, mut script: Script) {
+    fn remake(&mut self, mut script: Script, info: &CheckpointInfo) {
         loop {
-            let error = match script.origin.checkpoint() {
+            let error = match script.origin.checkpoint(info) {
                 Ok(running) => return self.seat.sit_down(running),
                 Err(error) => error,
             };
@@ -201,7 +208,7 @@ impl Stage {
     /// Makes a policy anew after failures, as long as it may fail again and nobody else has taken the seat meanwhile.
     fn remake(&self, mut script: Script, mut strikes: u32, generation: u64, curtain: &Curtain) {
         while curtain.wait(restart_delay(strikes)) {
-            let made = script.origin.checkpoint();
+            let made = script.origin.checkpoint(&self.info);
             let mut turn = lock(&self.seat);
             if turn.generation != generation {
                 return;

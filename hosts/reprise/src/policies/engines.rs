@@ -9,10 +9,9 @@ use reprise_wasm::{CompileCache, Engine, Limits, Profile};
 
 use crate::config::CompileCacheChoice;
 
-/// Linear memory of a policy: what `two-hit` needs at most, which remembers the keys of as many blocks again as there is room for. What
-/// is not touched costs nothing.
+/// Linear memory of a policy: what `auto` needs at most, when no two blocks share their fate. What is not touched costs nothing.
 fn memory_bytes(records: u64) -> usize {
-    usize::try_from(records.saturating_mul(96)).unwrap_or(usize::MAX).saturating_add(64 << 20).min(LARGEST_MEMORY)
+    usize::try_from(records.saturating_mul(400)).unwrap_or(usize::MAX).saturating_add(64 << 20).min(LARGEST_MEMORY)
 }
 
 /// What a guest can address.

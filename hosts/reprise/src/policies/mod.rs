@@ -17,7 +17,7 @@ pub(crate) use checkpoints::CheckpointSeat;
 pub(crate) use eviction::EvictionSeat;
 pub(crate) use occupied::Question;
 pub use runner::PolicyError;
-pub(crate) use runner::{Loader, OfferedPlan, Origin, Terms};
+pub(crate) use runner::{Loader, OfferedPlan, Origin, Terms, shipped_of};
 pub(crate) use seat::Script;
 pub use seat::{Notice, PolicyStatus, Role};
 pub(crate) use shadow::{LivePlan, Message, ShadowSeat};

@@ -7,7 +7,8 @@ use std::{
 };
 
 use reprise_core::policy::{
-    Admission, CachePolicy, CheckpointPolicy, Description, Events, GroupInfo, Kind, Policy, Settings, Span,
+    Admission, CachePolicy, CheckpointInfo, CheckpointPolicy, Description, Events, GroupInfo, Kind, Policy, Prompt,
+    Settings, Span,
 };
 use reprise_policies as native;
 use reprise_wasm::Profile;
@@ -122,10 +123,23 @@ enum Code {
     Component(reprise_wasm::Component),
 }
 
-const SHIPPED_CHECKPOINTS: [Description; 4] =
-    [native::Full::DESCRIPTION, native::Periodic::DESCRIPTION, native::Events::DESCRIPTION, native::Zero::DESCRIPTION];
-const SHIPPED_CACHES: [Description; 3] =
-    [native::Lru::DESCRIPTION, native::Fifo::DESCRIPTION, native::TwoHit::DESCRIPTION];
+const SHIPPED_CHECKPOINTS: [Description; 5] = [
+    native::Full::DESCRIPTION,
+    native::Periodic::DESCRIPTION,
+    native::Events::DESCRIPTION,
+    native::Zero::DESCRIPTION,
+    native::Adaptive::DESCRIPTION,
+];
+const SHIPPED_CACHES: [Description; 8] = [
+    native::Lru::DESCRIPTION,
+    native::Fifo::DESCRIPTION,
+    native::TwoHit::DESCRIPTION,
+    native::Segmented::DESCRIPTION,
+    native::FlopAware::DESCRIPTION,
+    native::TtlPriority::DESCRIPTION,
+    native::Auto::DESCRIPTION,
+    native::WriteSaver::DESCRIPTION,
+];
 
 /// On what terms policies are loaded.
 #[derive(Clone, Debug, Default)]
@@ -220,12 +234,21 @@ impl Loader {
     }
 }
 
+/// The policies of a kind that come with the cache, in the order in which they are told of.
+pub(crate) const fn shipped_of(kind: Kind) -> &'static [Description] {
+    match kind {
+        Kind::Checkpoint => &SHIPPED_CHECKPOINTS,
+        Kind::Cache => &SHIPPED_CACHES,
+    }
+}
+
 /// The component of a shipped policy.
 fn shipped(name: &str, kind: Kind) -> Result<&'static [u8], PolicyError> {
-    let (role, shipped): (_, &[Description]) = match kind {
-        Kind::Checkpoint => ("checkpoint", &SHIPPED_CHECKPOINTS),
-        Kind::Cache => ("eviction", &SHIPPED_CACHES),
+    let role = match kind {
+        Kind::Checkpoint => "checkpoint",
+        Kind::Cache => "eviction",
     };
+    let shipped = shipped_of(kind);
     shipped
         .iter()
         .find(|policy| policy.name == name)
@@ -288,26 +311,44 @@ impl Origin {
             }
             Code::Native if self.name == native::Fifo::DESCRIPTION.name => boxed::<native::Fifo>(self, groups),
             Code::Native if self.name == native::TwoHit::DESCRIPTION.name => boxed::<native::TwoHit>(self, groups),
+            Code::Native if self.name == native::Segmented::DESCRIPTION.name => {
+                boxed::<native::Segmented>(self, groups)
+            }
+            Code::Native if self.name == native::FlopAware::DESCRIPTION.name => {
+                boxed::<native::FlopAware>(self, groups)
+            }
+            Code::Native if self.name == native::TtlPriority::DESCRIPTION.name => {
+                boxed::<native::TtlPriority>(self, groups)
+            }
+            Code::Native if self.name == native::Auto::DESCRIPTION.name => boxed::<native::Auto>(self, groups),
+            Code::Native if self.name == native::WriteSaver::DESCRIPTION.name => {
+                boxed::<native::WriteSaver>(self, groups)
+            }
             Code::Native => boxed::<native::Lru>(self, groups),
         }
     }
 
-    /// A fresh checkpoint policy.
-    pub fn checkpoint(&self) -> Result<CheckpointRunner, PolicyError> {
+    /// A fresh checkpoint policy that knows what checkpoints cost.
+    pub fn checkpoint(&self, info: &CheckpointInfo) -> Result<CheckpointRunner, PolicyError> {
         fn boxed<P: Policy + CheckpointPolicy + Send + 'static>(
             origin: &Origin,
+            info: &CheckpointInfo,
         ) -> Result<CheckpointRunner, PolicyError> {
-            Ok(CheckpointRunner::Native(Box::new(origin.native::<P>()?)))
+            let mut policy: P = origin.native()?;
+            policy.attach(info);
+            Ok(CheckpointRunner::Native(Box::new(policy)))
         }
         match &self.code {
             Code::Component(component) => {
-                let running = component.checkpoint(&self.settings).map_err(|error| self.first_call(error))?;
+                let mut running = component.checkpoint(&self.settings).map_err(|error| self.first_call(error))?;
+                running.attach(info)?;
                 Ok(CheckpointRunner::Component(running))
             }
-            Code::Native if self.name == native::Full::DESCRIPTION.name => boxed::<native::Full>(self),
-            Code::Native if self.name == native::Periodic::DESCRIPTION.name => boxed::<native::Periodic>(self),
-            Code::Native if self.name == native::Zero::DESCRIPTION.name => boxed::<native::Zero>(self),
-            Code::Native => boxed::<native::Events>(self),
+            Code::Native if self.name == native::Full::DESCRIPTION.name => boxed::<native::Full>(self, info),
+            Code::Native if self.name == native::Periodic::DESCRIPTION.name => boxed::<native::Periodic>(self, info),
+            Code::Native if self.name == native::Zero::DESCRIPTION.name => boxed::<native::Zero>(self, info),
+            Code::Native if self.name == native::Adaptive::DESCRIPTION.name => boxed::<native::Adaptive>(self, info),
+            Code::Native => boxed::<native::Events>(self, info),
         }
     }
 }
@@ -399,10 +440,10 @@ impl CheckpointRunner {
         }
     }
 
-    pub fn choose(&mut self, span: &Span, positions: &mut Vec<u32>) -> Result<(), PolicyError> {
+    pub fn choose(&mut self, span: &Span, prompt: &Prompt<'_>, positions: &mut Vec<u32>) -> Result<(), PolicyError> {
         match self {
-            Self::Native(policy) => policy.choose(span, positions),
-            Self::Component(policy) => policy.choose(span, positions)?,
+            Self::Native(policy) => policy.choose_for(span, prompt, positions),
+            Self::Component(policy) => policy.choose_for(span, prompt, positions)?,
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! What is expected of a checkpoint policy.
 
-use reprise_core::policy::Span;
+use reprise_core::policy::{CheckpointInfo, Prompt, Span, TOLD_KEYS};
 
 use super::{
     BLOCK_TOKENS,
@@ -25,10 +25,36 @@ pub(super) fn span(now: u64) -> Span {
     Span { now, start, end, prompt_tokens: end + 7, matched, junction, block_tokens: BLOCK_TOKENS }
 }
 
-/// Asks for one span and checks the answer, which is left in `positions`.
+/// What a policy that learns is told of checkpoints: a replay takes more than most of the spans have.
+pub(super) const INFO: CheckpointInfo = CheckpointInfo {
+    capacity_checkpoints: 64,
+    checkpoint_bytes: 1 << 20,
+    block_bytes: 1 << 16,
+    replay_tokens: 16 * BLOCK_TOKENS,
+};
+
+/// A policy of this component with its default settings, told what checkpoints cost.
+pub(super) fn made(component: &Component) -> Result<CheckpointPolicy, PolicyError> {
+    let mut policy = component.checkpoint(&[])?;
+    policy.attach(&INFO)?;
+    Ok(policy)
+}
+
+/// Asks for one span and checks the answer, which is left in `positions`. A policy that learns is told keys of which many come again.
 pub(super) fn ask(policy: &mut CheckpointPolicy, span: &Span, positions: &mut Vec<u32>) -> Result<(), PolicyError> {
     positions.clear();
-    policy.choose(span, positions)?;
+    let keys: [u64; TOLD_KEYS] = std::array::from_fn(|block| 1 + span.now % 40 * 8 + block as u64);
+    let told = |position: u32| {
+        let blocks = (position / span.block_tokens) as usize;
+        &keys[TOLD_KEYS.saturating_sub(blocks)..]
+    };
+    let prompt = Prompt {
+        namespace: (span.now % 3) as u16,
+        replayed_tokens: 0,
+        matched_keys: told(span.matched),
+        end_keys: told(span.end),
+    };
+    policy.choose_for(span, &prompt, positions)?;
     if let Some(position) = positions.iter().find(|&&position| !span.allows(position)) {
         let what = format!("position {position} is not one of {span:?}");
         return Err(PolicyError::Answer { call: "choose", what });
@@ -41,7 +67,7 @@ pub(super) fn ask(policy: &mut CheckpointPolicy, span: &Span, positions: &mut Ve
 
 /// A few hundred spans. Gives all answers.
 pub(super) fn spans(component: &Component) -> Result<Vec<u32>, PolicyError> {
-    let mut policy = component.checkpoint(&[])?;
+    let mut policy = made(component)?;
     let (mut all, mut positions) = (Vec::new(), Vec::new());
     for now in 1..=SPANS {
         ask(&mut policy, &span(now), &mut positions)?;
@@ -76,7 +102,7 @@ fn extreme_spans() -> [Span; 5] {
 pub(super) fn check(timed: &Component, fuelled: &Component, events: u64, report: &mut Report) {
     report.note("positions end blocks of the span, and ascend", spans(timed));
     let extremes = || {
-        let mut policy = timed.checkpoint(&[])?;
+        let mut policy = made(timed)?;
         let mut positions = Vec::new();
         extreme_spans().iter().try_for_each(|span| ask(&mut policy, span, &mut positions))
     };
@@ -90,8 +116,8 @@ pub(super) fn check(timed: &Component, fuelled: &Component, events: u64, report:
     if timed.checkpoint(&[]).is_ok_and(|policy| policy.chooses_plans()) {
         report.note("a plan that is chosen is one of those offered", plans(timed));
     }
-    let made = |given: &[(String, String)]| timed.checkpoint(given).map(drop);
-    report.note("it takes the settings it declares and refuses others", takes_its_settings(timed, made));
+    let taken = |given: &[(String, String)]| timed.checkpoint(given).map(drop);
+    report.note("it takes the settings it declares and refuses others", takes_its_settings(timed, taken));
     // A span is a request: there are fewer of them than events.
     let requests = events / 16;
     let ran = endurance::checkpoints(timed, requests);

@@ -143,7 +143,7 @@ impl Stream {
 /// One span a request.
 pub(super) fn checkpoints(component: &Component, requests: u64) -> Result<Endurance, String> {
     let said = |error: PolicyError| error.to_string();
-    let mut policy = component.checkpoint(&[]).map_err(said)?;
+    let mut policy = checkpoints::made(component).map_err(said)?;
     let (mut times, mut positions) = (Vec::new(), Vec::new());
     let mut watch = Watch::new(requests);
     let fuel_before = policy.fuel_used();

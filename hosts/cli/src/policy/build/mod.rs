@@ -108,9 +108,10 @@ fn finish(compiled: &[u8], mut metadata: Metadata, output: PathBuf, compiler: &C
 fn world(module: &[u8]) -> Option<&'static str> {
     let exports = wasm::inspect(module).ok().filter(|found| found.form == Form::Module)?.exports;
     let exported = |interface: &str| exports.iter().any(|name| name.starts_with(interface));
-    let [checkpoints, caches, admission, state] =
-        ["checkpoints", "cache", "admission", "state"].map(|name| exported(&format!("reprise:policy/{name}@")));
+    let [checkpoints, reuse, caches, admission, state] = ["checkpoints", "reuse", "cache", "admission", "state"]
+        .map(|name| exported(&format!("reprise:policy/{name}@")));
     match (checkpoints, caches) {
+        (true, _) if reuse => Some("learning-checkpoint-policy"),
         (true, _) => Some("checkpoint-policy"),
         (false, true) if admission && state => Some("cache-policy-complete"),
         (false, true) => Some("cache-policy"),
