@@ -27,6 +27,24 @@ fn components_do_not_decide_otherwise_than_native_policies() {
     assert_eq!(results.len(), 12, "here, all twelve differ from each other");
 }
 
+/// What they learn, too, is a function of the trace.
+#[test]
+fn components_do_not_learn_otherwise_than_native_policies() {
+    let shell = Shell::new();
+    let room = "replay repo/tests/data/conversation-part.jsonl.gz --json --dry-run --history-gib 0.2 --window-gib 0.05";
+    let mut results = Vec::new();
+    for eviction in ["auto", "auto:memory=0", "write-saver:write-price=900", "segmented", "flop-aware"] {
+        let line = format!("{room} --model v4-flash --checkpoints adaptive --eviction {eviction} --strict-policy");
+        let component = shell.run(&line).exits(0);
+        let native = shell.run(&format!("{line} --native")).exits(0);
+        assert_eq!(component.policy("eviction")["component"], true);
+        assert_eq!(component.integers(), native.integers(), "{eviction}");
+        results.push(component.integers());
+    }
+    results.dedup();
+    assert!(results.len() > 2, "here, they differ from each other");
+}
+
 /// A shipped policy and the same component from a file.
 #[test]
 fn a_policy_from_a_file_is_no_other_policy() {

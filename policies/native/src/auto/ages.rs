@@ -36,6 +36,9 @@ pub const fn width(bucket: usize) -> u32 {
     }
 }
 
+/// Uses are counted up to here: more make no difference.
+pub const MOST_USES: u8 = 9;
+
 /// The class of blocks that were used again `uses` times.
 pub const fn class(uses: u8, ends_prompt: bool) -> u8 {
     match uses {

@@ -23,22 +23,12 @@ impl Bits {
 
     /// Those in now, from the first up.
     pub fn iter(&self) -> impl Iterator<Item = usize> + use<> {
-        let mut left = *self;
-        core::iter::from_fn(move || {
-            let first = left.first()?;
-            left.set(first, false);
-            Some(first)
-        })
-    }
-
-    /// Those in now, from the last down.
-    pub fn iter_down(&self) -> impl Iterator<Item = usize> + use<> {
-        let mut left = *self;
-        core::iter::from_fn(move || {
-            let word = left.0.iter().rposition(|&word| word != 0)?;
-            let last = word * 64 + 63 - left.0[word].leading_zeros() as usize;
-            left.set(last, false);
-            Some(last)
+        self.0.into_iter().enumerate().flat_map(|(index, mut word)| {
+            core::iter::from_fn(move || {
+                let bit = (word != 0).then(|| word.trailing_zeros() as usize)?;
+                word &= word - 1;
+                Some(index * 64 + bit)
+            })
         })
     }
 }

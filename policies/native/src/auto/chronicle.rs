@@ -12,7 +12,7 @@ use alloc::{vec, vec::Vec};
 use hashbrown::HashTable;
 
 use super::{
-    ages::{BUCKETS, CELLS, cell, class, last_age},
+    ages::{BUCKETS, CELLS, MOST_USES, cell, class, last_age},
     bits::Bits,
     hazards::Hazards,
     run::{Field, Links, List, NONE, Run, Waits},
@@ -41,6 +41,8 @@ struct Cell {
     to_go: List,
     /// Blocks of all runs here.
     blocks: u64,
+    /// The turn up to which they were counted as exposed.
+    since: u32,
 }
 
 /// The tree of runs, what is learned from it, and who goes first.
@@ -55,6 +57,8 @@ pub struct Chronicle {
     /// Runs by parent and first tag.
     index: HashTable<u32>,
     cells: Vec<Cell>,
+    /// For each cell: before this turn no run is too old for it.
+    due: Vec<u32>,
     /// Cells that have runs.
     busy: Bits,
     /// Places in the order of worth whose cells have something that may go.
@@ -78,7 +82,7 @@ pub struct Chronicle {
 impl Chronicle {
     /// Remembers up to `most_remembered` blocks besides the resident ones, in up to `most_runs` runs with those.
     pub fn new(most_remembered: u64, most_runs: usize) -> Self {
-        let cell = Cell { by_age: List::EMPTY, to_go: List::EMPTY, blocks: 0 };
+        let cell = Cell { by_age: List::EMPTY, to_go: List::EMPTY, blocks: 0, since: 0 };
         Self {
             hazards: Hazards::default(),
             rows: Vec::new(),
@@ -86,6 +90,7 @@ impl Chronicle {
             free: Vec::new(),
             index: HashTable::new(),
             cells: vec![cell; CELLS],
+            due: vec![u32::MAX; CELLS],
             busy: Bits::default(),
             waiting: Bits::default(),
             to_be_forgotten: List::EMPTY,
@@ -101,9 +106,13 @@ impl Chronicle {
         }
     }
 
-    /// Makes room for so many resident blocks at once, so that no request waits while they are moved.
+    /// Makes room at once for so many resident blocks and all runs, so that no request waits while they are moved. What is not touched
+    /// costs nothing.
     pub fn reserve(&mut self, blocks: usize) {
         self.rows.reserve_exact(blocks);
+        self.runs.reserve_exact(self.most_runs);
+        self.free.reserve_exact(self.most_runs);
+        self.index.reserve(self.most_runs, |_| 0);
     }
 
     /// Time goes on: another `now` is another turn.
@@ -117,10 +126,9 @@ impl Chronicle {
         self.turn = self.turn.saturating_add(1);
         self.settled = false;
         if self.learning {
-            for cell in self.busy.iter() {
-                self.hazards.expose(cell, self.cells[cell].blocks);
-            }
-            if self.hazards.end_turn() {
+            if let Some(class) = self.hazards.end_turn() {
+                (0..BUCKETS).for_each(|bucket| self.account(cell(class, bucket)));
+                self.hazards.review(class);
                 self.find_waiting();
             }
         }
@@ -146,8 +154,10 @@ impl Chronicle {
             return;
         }
         // Each cell before the one that it hands on to, and no run twice: a bucket is a turn wide at least.
-        for cell in self.busy.iter_down() {
-            self.age(cell, last_age(cell % BUCKETS));
+        for cell in (0..CELLS).rev() {
+            if self.due[cell] <= self.turn {
+                self.age(cell, last_age(cell % BUCKETS));
+            }
         }
     }
 
@@ -155,13 +165,28 @@ impl Chronicle {
     fn age(&mut self, cell: usize, last_age: u32) {
         loop {
             let run = self.cells[cell].by_age.first;
+            if run == NONE {
+                self.due[cell] = u32::MAX;
+                break;
+            }
             // Whoever was not used by now has survived this turn: what counts is the age at the next.
-            if run == NONE || self.turn - self.runs[run as usize].last < last_age {
+            let due = self.runs[run as usize].last.saturating_add(last_age);
+            if due > self.turn {
+                self.due[cell] = due;
                 break;
             }
             self.leave_cell(run);
             self.enter_cell(run, cell + 1);
         }
+    }
+
+    /// Counts the blocks of a cell as exposed up to this turn, before their number changes.
+    fn account(&mut self, index: usize) {
+        let cell = &mut self.cells[index];
+        if self.learning && cell.blocks > 0 {
+            self.hazards.expose(index, cell.blocks * u64::from(self.turn - cell.since));
+        }
+        cell.since = self.turn;
     }
 
     /// What keeping the next block to go is worth.

@@ -20,11 +20,20 @@ use super::ages::{BUCKETS, CELLS, CLASSES, cell, width};
 /// One, in the fixed point of chances and worths.
 pub const ONE: u64 = 1 << 32;
 
-/// Turns between two looks at the figures of a class; each class has its turn after this many for each class.
-const TURNS_BETWEEN: u32 = 8;
+/// Bits of turns behind the point: with 20 before it for the longest age and one for the sum of all, products with a chance fit 64 bits.
+const TURN_BITS: u32 = 12;
 
-/// What a class has learned loses 1/128 at each look: half of it in about 5,000 turns, so that it follows a workload that changes.
-const DECAY_SHIFT: u32 = 7;
+/// At first, a class is looked at every so many turns, one after the other.
+const TURNS_AT_FIRST: u32 = 8;
+
+/// Turns after which the looks become rarer: by then a few more uses change little.
+const FIRST_TURNS: u32 = 1024;
+
+/// From then on, a class is looked at every so many turns.
+const TURNS_LATER: u32 = 32;
+
+/// What a class has learned loses 1/32 at each later look: half of it in about 5,000 turns, so that it follows a workload that changes.
+const DECAY_SHIFT: u32 = 5;
 
 /// Hazards and what follows from them.
 #[derive(Clone, Debug)]
@@ -55,13 +64,13 @@ impl Default for Hazards {
             turns: 0,
             next_class: 0,
         };
-        hazards.sort();
+        (0..CLASSES as u8).for_each(|class| hazards.sort(class));
         hazards
     }
 }
 
 impl Hazards {
-    /// `blocks` were in this cell when a turn began.
+    /// As many blocks were in this cell when a turn began, summed over turns.
     #[inline]
     pub fn expose(&mut self, cell: usize, blocks: u64) {
         self.exposed[cell] += blocks;
@@ -96,22 +105,29 @@ impl Hazards {
     pub fn gain(&self, class: u8, worth: u64) -> Option<i64> {
         let prospects = &self.prospects[cell(class, 0)..cell(class, 0) + BUCKETS];
         let gains = prospects.iter().take_while(|(_, turns)| *turns > 0).map(|&(uses, turns)| {
-            (uses as i64).saturating_sub(i64::try_from(scaled(turns, worth)).unwrap_or(i64::MAX))
+            // Turns are fewer than 2^21, which leaves 28 bits for what each is worth.
+            uses as i64 - ((turns * (worth >> 4)) >> (TURN_BITS - 4)) as i64
         });
         gains.max()
     }
 
-    /// A turn ends: every few turns the figures of one class are looked at again, so that no turn has to pay for all. Returns whether
-    /// the order changed.
-    pub fn end_turn(&mut self) -> bool {
-        self.turns += 1;
-        let looks = self.turns.is_multiple_of(TURNS_BETWEEN);
-        if looks {
-            self.look_at(self.next_class);
-            self.next_class = (self.next_class + 1) % CLASSES as u8;
-            self.sort();
+    /// A turn ends. Every few turns the figures of one class are to be looked at again, so that no turn has to pay for all: which,
+    /// if it is time for that.
+    pub fn end_turn(&mut self) -> Option<u8> {
+        self.turns = self.turns.saturating_add(1);
+        let between = if self.turns < FIRST_TURNS { TURNS_AT_FIRST } else { TURNS_LATER };
+        if !self.turns.is_multiple_of(between) {
+            return None;
         }
-        looks
+        let class = self.next_class;
+        self.next_class = (class + 1) % CLASSES as u8;
+        Some(class)
+    }
+
+    /// Looks at the figures of a class again. Changes the order.
+    pub fn review(&mut self, class: u8) {
+        self.look_at(class);
+        self.sort(class);
     }
 
     fn look_at(&mut self, class: u8) {
@@ -127,22 +143,40 @@ impl Hazards {
         for bucket in 0..BUCKETS {
             self.worth[cell(class, bucket)] = table.worth(bucket);
         }
-        for cell in cells {
-            self.exposed[cell] -= self.exposed[cell] >> DECAY_SHIFT;
-            self.used[cell] -= self.used[cell] >> DECAY_SHIFT;
+        if self.turns >= FIRST_TURNS {
+            for cell in cells {
+                self.exposed[cell] -= self.exposed[cell] >> DECAY_SHIFT;
+                self.used[cell] -= self.used[cell] >> DECAY_SHIFT;
+            }
         }
     }
 
-    /// Among equals the oldest goes first: while nothing is known that is the order of LRU.
-    fn sort(&mut self) {
-        let worth = &self.worth;
-        self.order.sort_unstable_by_key(|&cell| {
-            let (class, bucket) = (cell as usize / BUCKETS, cell as usize % BUCKETS);
-            (worth[cell as usize], Reverse(bucket), class)
-        });
-        for (rank, &cell) in self.order.iter().enumerate() {
+    /// Where a cell stands among others. Among equals the oldest goes first: while nothing is known that is the order of LRU.
+    fn place(&self, cell: u16) -> (u64, Reverse<usize>, usize) {
+        let (class, bucket) = (cell as usize / BUCKETS, cell as usize % BUCKETS);
+        (self.worth[cell as usize], Reverse(bucket), class)
+    }
+
+    /// Puts the cells of a class where they belong now; the others are in order.
+    fn sort(&mut self, class: u8) {
+        let first = cell(class, 0) as u16;
+        let cells = first..first + BUCKETS as u16;
+        let mut own: Vec<u16> = cells.clone().collect();
+        own.sort_unstable_by_key(|&cell| self.place(cell));
+        let mut others = self.order.iter().copied().filter(|cell| !cells.contains(cell)).peekable();
+        let mut order = Vec::with_capacity(CELLS);
+        for cell in own {
+            let place = self.place(cell);
+            while let Some(other) = others.next_if(|&other| self.place(other) < place) {
+                order.push(other);
+            }
+            order.push(cell);
+        }
+        order.extend(others);
+        for (rank, &cell) in order.iter().enumerate() {
             self.ranks[cell as usize] = rank as u16;
         }
+        self.order = order;
     }
 
     /// Exposures and uses, 8 bytes each, little endian.
@@ -164,15 +198,16 @@ impl Hazards {
         }
         self.exposed.copy_from_slice(exposed);
         self.used.copy_from_slice(used);
-        (0..CLASSES as u8).for_each(|class| self.look_at(class));
-        self.sort();
+        (0..CLASSES as u8).for_each(|class| self.review(class));
         true
     }
 }
 
 /// The ages ahead of a new block, until the first of which nothing is known.
+///
+/// Chances are in 2^-32, turns in 2^-12, so that products fit 64 bits: a guest has no wider ones.
 struct LifeTable {
-    /// For each bucket: the chance to get through it unused, and the turns spent in it, in 2^-32.
+    /// For each bucket: the chance to get through it unused, and the turns spent in it.
     stages: [(u64, u64); BUCKETS],
     known: usize,
 }
@@ -186,14 +221,12 @@ impl LifeTable {
             if exposed == 0 {
                 break;
             }
-            let hazard = ((u128::from(used) << 32) / (u128::from(exposed) + 1)) as u64;
+            let excess = (u64::BITS - exposed.leading_zeros()).saturating_sub(31);
+            let hazard = ((used >> excess) << 32) / ((exposed >> excess) + 1);
             let through = power(ONE - hazard.min(ONE), width(bucket));
-            let turns = match hazard {
-                0 => u64::from(width(bucket)) << 32,
-                // The sum of (1 - h)^i over the ages of the bucket.
-                _ => ((u128::from(ONE - through) << 32) / u128::from(hazard)) as u64,
-            };
-            table.stages[bucket] = (through, turns);
+            // The sum of (1 - h)^i over the ages of the bucket.
+            let turns = ((ONE - through) << TURN_BITS).checked_div(hazard);
+            table.stages[bucket] = (through, turns.unwrap_or(u64::from(width(bucket)) << TURN_BITS));
             table.known = bucket + 1;
         }
         table
@@ -213,13 +246,18 @@ impl LifeTable {
 
     /// What keeping a block is worth at the start of a bucket.
     fn worth(&self, from: usize) -> u64 {
-        // Uses are one at most, and so are uses per turn.
-        let worths = self.prospects(from).map(|(uses, turns)| (u128::from(uses) << 32).checked_div(turns.into()));
-        worths.map(|worth| worth.unwrap_or_default() as u64).max().unwrap_or_default()
+        let (mut best, mut least_turns) = (0, 1);
+        for (uses, turns) in self.prospects(from) {
+            // A quotient is only worked out for the best.
+            if (uses >> 2) * least_turns > (best >> 2) * turns {
+                (best, least_turns) = (uses, turns);
+            }
+        }
+        (best << TURN_BITS).checked_div(least_turns).unwrap_or_default()
     }
 }
 
-/// `base` (at most one) to the power of `exponent`, in 2^-32.
+/// `base` (at most one) to the power of `exponent`.
 fn power(mut base: u64, mut exponent: u32) -> u64 {
     let mut result = ONE;
     while exponent > 0 {
@@ -232,7 +270,7 @@ fn power(mut base: u64, mut exponent: u32) -> u64 {
     result
 }
 
-/// The product of two numbers in 2^-32.
-fn scaled(a: u64, b: u64) -> u64 {
-    u64::try_from((u128::from(a) * u128::from(b)) >> 32).unwrap_or(u64::MAX)
+/// A chance times a chance or turns: at most one times less than 2^32 times.
+fn scaled(chance: u64, other: u64) -> u64 {
+    if chance == ONE { other } else { (chance * other) >> 32 }
 }

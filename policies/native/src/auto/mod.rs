@@ -19,7 +19,7 @@ use chronicle::Chronicle;
 use hazards::ONE;
 
 /// Blocks that are remembered at least, whatever the capacity: a cache smaller than a prompt has to see more than a prompt to learn.
-const LEAST_REMEMBERED: u64 = 1 << 16;
+const LEAST_REMEMBERED: u64 = 1 << 14;
 
 /// Blocks that are remembered at most: 4 bytes each have to fit the memory of a policy.
 const MOST_REMEMBERED: u64 = 1 << 22;
@@ -65,7 +65,10 @@ impl Learner {
         let Some(least) = least else { return true };
         let hazards = &self.chronicle.hazards;
         let class = (cell / BUCKETS) as u8;
-        if hazards.worth(cell) < least || hazards.gain(class, least).is_some_and(|gain| gain < self.write_price) {
+        if hazards.worth(cell) < least
+            // What is worth its place gains something.
+            || self.write_price > 0 && hazards.gain(class, least).is_some_and(|gain| gain < self.write_price)
+        {
             return false;
         }
         if !has_room {

@@ -5,6 +5,7 @@ use super::*;
 impl Chronicle {
     pub(super) fn leave_cell(&mut self, run: u32) {
         let Run { cell: index, len, waits, .. } = self.runs[run as usize];
+        self.account(index as usize);
         let cell = &mut self.cells[index as usize];
         cell.blocks -= u64::from(len);
         cell.by_age.remove(&mut self.runs, run, BY_AGE);
@@ -27,8 +28,12 @@ impl Chronicle {
 
     pub(super) fn enter_cell(&mut self, run: u32, to: usize) {
         self.runs[run as usize].cell = to as u16;
-        let Run { len, waits, .. } = self.runs[run as usize];
+        let Run { len, waits, last, .. } = self.runs[run as usize];
+        self.account(to);
         let cell = &mut self.cells[to];
+        if cell.by_age.first == NONE {
+            self.due[to] = last.saturating_add(last_age(to % BUCKETS));
+        }
         cell.blocks += u64::from(len);
         cell.by_age.push(&mut self.runs, run, BY_AGE);
         self.busy.set(to, true);
@@ -75,13 +80,13 @@ impl Chronicle {
         if last == self.turn {
             return;
         }
+        self.leave_cell(run);
         if self.learning {
             self.hazards.note_use(before as usize, u64::from(len));
         }
-        self.leave_cell(run);
         let row = &mut self.runs[run as usize];
         row.last = self.turn;
-        row.uses = row.uses.saturating_add(1);
+        row.uses = MOST_USES.min(row.uses + 1);
         let class = class(row.uses, row.ends_prompt);
         self.enter_cell(run, cell(class, 0));
         if self.runs[run as usize].waits == Waits::ToBeForgotten {

@@ -7,7 +7,11 @@ impl Chronicle {
     /// is remembered from now on.
     pub fn ask(&mut self, keys: &[u64], resident: u32, now: u64) {
         self.advance(now);
-        self.learning = true;
+        if !self.learning {
+            // What happened before was not told as it happened.
+            self.cells.iter_mut().for_each(|cell| cell.since = self.turn);
+            self.learning = true;
+        }
         self.path.clear();
         let (mut at, mut depth) = self.follow(NONE, 0, keys);
         if depth < resident as usize
@@ -17,6 +21,10 @@ impl Chronicle {
         }
         for index in 0..self.path.len() {
             self.touch(self.path[index]);
+        }
+        if at != NONE {
+            self.join_path(at);
+            self.find_path(at);
         }
         // A path that cannot be found by name stays unknown: it is told block by block as it comes in.
         if depth >= resident as usize {
@@ -62,13 +70,7 @@ impl Chronicle {
         if self.rows[self.used as usize].depth != resident || keys.len() < resident as usize {
             return None;
         }
-        self.path.clear();
-        let mut run = end;
-        while run != NONE {
-            self.path.push(run);
-            run = self.runs[run as usize].parent;
-        }
-        self.path.reverse();
+        self.find_path(end);
         for index in 0..self.path.len() {
             let run = self.path[index];
             let Run { start, len, ref tags, .. } = self.runs[run as usize];
@@ -79,6 +81,16 @@ impl Chronicle {
             }
         }
         Some(end)
+    }
+
+    /// The path asked for is the one down to `run`.
+    fn find_path(&mut self, mut run: u32) {
+        self.path.clear();
+        while run != NONE {
+            self.path.push(run);
+            run = self.runs[run as usize].parent;
+        }
+        self.path.reverse();
     }
 
     /// Adds what of a prompt is not known yet, behind `at`: the last block as a run of its own.

@@ -23,12 +23,14 @@ impl Chronicle {
     /// A path was used, down to this block.
     pub fn use_path(&mut self, id: u32, now: u64) {
         self.advance(now);
-        let Some(mut run) = self.run_ending_at(id) else { return };
+        let Some(end) = self.run_ending_at(id) else { return };
         self.used = id;
+        let mut run = end;
         while run != NONE {
             self.touch(run);
             run = self.runs[run as usize].parent;
         }
+        self.join_path(end);
     }
 
     /// Takes the next block out that is to go.
@@ -53,6 +55,23 @@ impl Chronicle {
                 self.runs[parent as usize].live_children -= 1;
                 self.sort_out(parent);
             }
+        }
+        self.forget_nameless(run);
+    }
+
+    /// What nothing is known of but its age is of no use once it is gone: nobody can find it again.
+    fn forget_nameless(&mut self, mut run: u32) {
+        while run != NONE {
+            let Run { parent, children, resident, ref tags, .. } = self.runs[run as usize];
+            if children > 0 || !tags.is_empty() {
+                break;
+            }
+            if resident > 0 {
+                self.shorten(run, resident);
+                break;
+            }
+            self.drop_run(run);
+            run = parent;
         }
     }
 
@@ -138,6 +157,7 @@ impl Chronicle {
         if row.len == blocks && row.children == 0 && row.tags.is_empty() && row.last == self.turn && row.pins == 0 {
             let cell = row.cell as usize;
             self.runs[above as usize].len += 1;
+            self.account(cell);
             self.cells[cell].blocks += 1;
             self.remembered += 1;
             return above;

@@ -49,9 +49,61 @@ impl Chronicle {
         id
     }
 
+    /// Joins the runs of the path down to `run`, all just used, that share their fate again: else a path that is left at many places would
+    /// fall apart into single blocks.
+    pub(super) fn join_path(&mut self, mut run: u32) {
+        while self.runs[run as usize].parent != NONE {
+            let parent = self.runs[run as usize].parent;
+            if self.can_join(parent, run) {
+                self.join(parent, run);
+            } else {
+                run = parent;
+            }
+        }
+    }
+
+    fn can_join(&self, parent: u32, run: u32) -> bool {
+        let (above, below) = (&self.runs[parent as usize], &self.runs[run as usize]);
+        let is_whole = above.resident == above.len || below.resident == 0;
+        let alike = above.cell == below.cell && above.uses == below.uses && above.last == below.last;
+        alike && is_whole && above.children == 1 && above.pins == 0 && above.tags.is_empty() == below.tags.is_empty()
+    }
+
+    /// Makes one run of a run and its only child, whose place it takes.
+    fn join(&mut self, parent: u32, run: u32) {
+        self.unindex(parent);
+        self.unindex(run);
+        let end = self.runs[parent as usize].tail;
+        self.claim_from(run, end, self.runs[parent as usize].resident);
+        self.wait(parent, Waits::Nowhere);
+        self.leave_cell(parent);
+        self.leave_cell(run);
+        let above = &mut self.runs[parent as usize];
+        let (start, len, resident, parent_of_both) = (above.start, above.len, above.resident, above.parent);
+        let mut tags = core::mem::take(&mut above.tags);
+        (above.len, above.resident) = (0, 0);
+        self.free.push(parent);
+        let below = &mut self.runs[run as usize];
+        tags.append(&mut below.tags);
+        if below.resident == 0 {
+            below.tail = end;
+        }
+        (below.parent, below.start, below.tags) = (parent_of_both, start, tags);
+        below.len += len;
+        below.resident += resident;
+        let cell = below.cell;
+        self.enter_cell(run, cell as usize);
+        self.index(run);
+        self.sort_out(run);
+    }
+
     /// The resident blocks of a run, which ends at `end`, are told that they are of that run.
-    pub(super) fn claim(&mut self, run: u32, mut end: u32) {
-        for _ in 0..self.runs[run as usize].resident {
+    pub(super) fn claim(&mut self, run: u32, end: u32) {
+        self.claim_from(run, end, self.runs[run as usize].resident);
+    }
+
+    fn claim_from(&mut self, run: u32, mut end: u32, blocks: u32) {
+        for _ in 0..blocks {
             let row = &mut self.rows[end as usize];
             row.run = run;
             end = row.parent;
@@ -142,8 +194,10 @@ impl Chronicle {
         let gone = row.len - len;
         row.len = len;
         row.tags.truncate(len as usize);
+        let cell = row.cell as usize;
         self.remembered -= u64::from(gone);
-        self.cells[row.cell as usize].blocks -= u64::from(gone);
+        self.account(cell);
+        self.cells[cell].blocks -= u64::from(gone);
     }
 
     pub(super) fn drop_run(&mut self, run: u32) {
