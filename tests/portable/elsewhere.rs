@@ -9,7 +9,7 @@ use std::{
 
 use reprise_tests::{
     repository,
-    tools::{folder, required, run, skip},
+    tools::{self, folder, required, run, skip},
 };
 
 /// Versions that this was written for.
@@ -22,23 +22,7 @@ const VECTORS: &str = "tests/portable/vectors.json";
 /// A Python that has wasmtime, or `None` where it is missing and may be. Installed once, whichever test is first.
 fn python() -> Option<PathBuf> {
     static PYTHON: OnceLock<Option<PathBuf>> = OnceLock::new();
-    PYTHON.get_or_init(find_python).clone()
-}
-
-fn find_python() -> Option<PathBuf> {
-    let environment = folder(env!("CARGO_TARGET_TMPDIR")).join("core-python");
-    let python = environment.join("bin/python");
-    let ready = environment.join(WASMTIME);
-    if !ready.exists() {
-        if !required() {
-            skip("wasmtime for Python", "portable");
-            return None;
-        }
-        run(Command::new("python3").args(["-m", "venv"]).arg(&environment));
-        run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", WASMTIME]));
-        fs::write(ready, "").expect("a file in the folder of tools");
-    }
-    Some(python)
+    PYTHON.get_or_init(|| tools::python(env!("CARGO_TARGET_TMPDIR"), "core-python", &[WASMTIME], "portable")).clone()
 }
 
 /// A folder with the core as a JavaScript module, `core.js`, or `None` where jco is missing and may be. Made once, as above.

@@ -1,6 +1,7 @@
 //! Tools of other languages that a test runs if they are there: what a test does without them, and where it puts them.
 
 use std::{
+    fs,
     io::Write,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -27,6 +28,30 @@ pub fn skip(missing: &str, test: &str) {
     );
     // A notice that cannot be written is no reason to fail.
     let _ = std::io::stderr().write_all(notice.as_bytes());
+}
+
+/// The Python of an environment `name` among the tools that has exactly these `packages`, each as `name==version`, with what they need; `None`
+/// where it is missing and may be, which is said. `test` is the file of the test.
+///
+/// # Panics
+/// When it is missing, may not be, and cannot be installed.
+pub fn python(target_tmp: &str, name: &str, packages: &[&str], test: &str) -> Option<PathBuf> {
+    let environment = folder(target_tmp).join(name);
+    let python = environment.join("bin/python");
+    // Written last: an environment that was not finished, or is of other versions, is not taken for one that is.
+    let ready = environment.join(packages.join(","));
+    if !ready.exists() {
+        if !required() {
+            skip(&packages.join(" and "), test);
+            return None;
+        }
+        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment));
+        run(Command::new(&python)
+            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+            .args(packages));
+        fs::write(ready, "").expect("a file in the folder of tools");
+    }
+    Some(python)
 }
 
 /// Runs a command and returns what it prints.

@@ -6,9 +6,10 @@ use std::{
     process::{Command, Output},
 };
 
+use reprise::PolicyChoice;
 use reprise_cli::{
     trace::{ReadOptions, Trace},
-    untyped::{Eviction, Mode, Options, replay},
+    untyped::{Mode, Options, Outcome, Paths, Rule, replay_paths},
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -55,6 +56,16 @@ fn made_up(block_tokens: u32, requests: &[(u32, Vec<u32>)]) -> Trace {
     Trace::from_reader("made up", text.as_bytes(), &ReadOptions::default()).expect("a good trace")
 }
 
+/// What a rule gives.
+fn replay(trace: &Trace, rule: Rule, capacity_blocks: u32, limit: Option<usize>) -> Outcome {
+    let paths = Paths::of(trace, limit).expect("requests");
+    replay_paths(&paths, &Options { capacity_blocks, eviction: rule.into() }).expect("a rule does not fail")
+}
+
+fn rule(name: &str) -> Rule {
+    Rule::named(&PolicyChoice::shipped(name)).expect("a rule")
+}
+
 #[test]
 fn no_figure_differs_from_the_public_simulators() {
     let mut underfilled = 0;
@@ -70,8 +81,7 @@ fn no_figure_differs_from_the_public_simulators() {
         };
         for expected in results {
             let Expected { capacity_blocks, .. } = expected;
-            let eviction: Eviction = expected.eviction.parse().unwrap();
-            let outcome = replay(&trace, &Options { capacity_blocks, eviction, limit: None }).unwrap();
+            let outcome = replay(&trace, rule(&expected.eviction), capacity_blocks, None);
             let mode = serde_json::to_value(outcome.mode).unwrap();
             assert_eq!(
                 (mode.as_str(), outcome.hit_tokens(), outcome.measured_tokens, outcome.found_tokens),
@@ -81,7 +91,8 @@ fn no_figure_differs_from_the_public_simulators() {
                     expected.measured_tokens,
                     expected.unfilled_hit_tokens.unwrap_or(expected.hit_tokens)
                 ),
-                "{eviction} with {capacity_blocks} blocks on {what}"
+                "{} with {capacity_blocks} blocks on {what}",
+                expected.eviction
             );
             underfilled += usize::from(outcome.mode == Mode::Underfilled);
         }
@@ -94,7 +105,7 @@ fn a_limit_never_counts_requests_that_are_left_out() {
     let requests = [(8, vec![1]), (8, vec![]), (8, vec![1]), (8, vec![2]), (8, vec![2])];
     let trace = made_up(8, &requests);
     let replayed = |limit| {
-        let outcome = replay(&trace, &Options { capacity_blocks: 1, eviction: Eviction::Lru, limit }).unwrap();
+        let outcome = replay(&trace, Rule::Lru, 1, limit);
         (outcome.requests, outcome.measured_requests, outcome.found_tokens, outcome.measured_tokens)
     };
     assert_eq!(replayed(None), (4, 2, 8, 16));
@@ -122,10 +133,8 @@ fn options_without_a_meaning_are_never_silently_ignored() {
         &["--verify"],
         &["--checkpoints", "events"],
         &["--planner", "min-compute"],
-        &["--native"],
         &["--no-replay"],
         &["--swap", "5:eviction=lru"],
-        &["--strict-policy"],
         &["--prefill-rate", "10000"],
         &["--load-gib-per-second", "2"],
         &["--load-record-us", "20"],
@@ -145,18 +154,18 @@ fn a_wrong_command_line_never_replays_something_else() {
         (&["--untyped"][..], "--capacity-blocks <N>"),
         (&["--capacity-blocks", "13"], "--untyped"),
         (&["--untyped", "--capacity-blocks", "many"], "invalid value"),
+        (&["--as-policy"], "--untyped"),
         (
-            &["--untyped", "--capacity-blocks", "13", "--eviction", "two-hit"],
-            "one of fifo, lru, optimal, not `two-hit`",
+            &["--untyped", "--capacity-blocks", "13", "--eviction", "two-hits"],
+            "`two-hits` is none of the rules of a replay without types (fifo, lru, optimal, flat-lru, flat-s3-fifo)",
         ),
         (
-            &["--untyped", "--capacity-blocks", "13", "--eviction", "my.wasm"],
-            "one of fifo, lru, optimal, not `my.wasm`",
+            &["--untyped", "--capacity-blocks", "13", "--as-policy", "--eviction", "optimal"],
+            "no eviction policy is named `optimal`",
         ),
-        (
-            &["--untyped", "--capacity-blocks", "13", "--eviction", "lru:a=1"],
-            "one of fifo, lru, optimal, not `lru:a=1`",
-        ),
+        (&["--untyped", "--capacity-blocks", "13", "--eviction", "no-such.wasm"], "no-such.wasm"),
+        (&["--untyped", "--capacity-blocks", "13", "--eviction", "lru:a=1"], "no setting `a`"),
+        (&["--untyped", "--capacity-blocks", "13", "--native", "--eviction", "lru:a=1"], "no setting `a`"),
         (&["--untyped", "--capacity-blocks", "13", "--limit", "0"], "--limit 0 leaves no request"),
         (&["--eviction", "optimal"], "`optimal` looks at requests to come"),
     ] {

@@ -76,7 +76,8 @@ pub use lease::LeaseId;
 pub use pin::{Pin, PinError, Pins};
 pub use plan::{Plan, PlanGuard};
 pub use policies::{
-    Notice, Policies, PolicyError, PolicyStatus, Promotion, Role, ShadowFigures, ShadowReport, Shadowing,
+    LoadedCachePolicy, Notice, Policies, PolicyError, PolicyLoader, PolicyStatus, PolicyTerms, Promotion, Role,
+    RunningCachePolicy, ShadowFigures, ShadowReport, Shadowing,
 };
 pub use record::{BlockSink, BlockSource, Record};
 pub use reprise_core::{

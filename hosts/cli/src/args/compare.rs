@@ -96,7 +96,7 @@ pub struct Compare {
 }
 
 /// Options that mean nothing without types.
-const TYPED_ONLY: [&str; 13] = [
+const TYPED_ONLY: [&str; 11] = [
     "session_gap",
     "budget_gib",
     "window_share",
@@ -104,8 +104,6 @@ const TYPED_ONLY: [&str; 13] = [
     "block_tokens",
     "planner",
     "no_replay",
-    "policy_profile",
-    "components",
     "load_gib_per_second",
     "load_record_us",
     "prefill_rate",

@@ -54,6 +54,10 @@ pub struct Replay {
     /// stored, only the last half of the requests measured; `--eviction optimal` shows what is possible in hindsight
     #[arg(long, requires = "capacity_blocks", conflicts_with_all = TYPED_ONLY, help_heading = "Without types")]
     pub untyped: bool,
+    /// Have --eviction fifo or lru mean the cache policy of that name instead of the simulator's own rule. The policy `lru` gives the
+    /// same integers as the rule; the policy `fifo` keeps leaves only, which the rule does not
+    #[arg(long, requires = "untyped", help_heading = "Without types")]
+    pub as_policy: bool,
     /// Blocks that the pool of --untyped holds
     #[arg(long, value_name = "N", requires = "untyped", help_heading = "Without types")]
     pub capacity_blocks: Option<u32>,
@@ -67,7 +71,7 @@ pub struct Replay {
 }
 
 /// Options that mean nothing without types.
-const TYPED_ONLY: [&str; 22] = [
+const TYPED_ONLY: [&str; 18] = [
     "config",
     "session_gap",
     "model",
@@ -79,13 +83,9 @@ const TYPED_ONLY: [&str; 22] = [
     "verify",
     "checkpoints",
     "planner",
-    "native",
     "no_replay",
     "swap",
-    "pin",
-    "policy_profile",
     "shadow",
-    "strict_policy",
     "load_gib_per_second",
     "load_record_us",
     "prefill_rate",
@@ -103,6 +103,7 @@ Examples:
   reprise replay trace.jsonl --config advice.toml        a cache as `reprise advise` wrote it down
   reprise replay trace.jsonl --planner min-time --load-gib-per-second 0.4
   reprise replay trace.jsonl --untyped --capacity-blocks 7027 --eviction optimal
+  reprise replay trace.jsonl --untyped --capacity-blocks 7027 --eviction mine.wasm
 
 Exit status: 0 done; 1 the replay failed; 2 wrong arguments, trace or policy, nothing was touched; 3 a policy failed under
 --strict-policy.";

@@ -73,8 +73,8 @@ pub struct PolicyOptions {
     /// Where windows are kept: full, periodic:P, events, zero, adaptive, or FILE.wasm[:key=value,…]
     #[arg(long, value_name = "POLICY", default_value = "events", help_heading = "Policies")]
     pub checkpoints: PolicyChoice,
-    /// What is admitted and evicted: lru, fifo, two-hit, segmented, flop-aware, ttl-priority, or FILE.wasm[:key=value,…]; a replay with
-    /// --untyped: fifo, lru or optimal
+    /// What is admitted and evicted: lru, fifo, two-hit, segmented, flop-aware, ttl-priority, auto, write-saver, or
+    /// FILE.wasm[:key=value,…]; a replay with --untyped: one of these, or the rules optimal, flat-lru and flat-s3-fifo
     #[arg(long, value_name = "POLICY", default_value = "lru", help_heading = "Policies")]
     pub eviction: PolicyChoice,
     /// Run shipped policies natively instead of as components; the integers are the same

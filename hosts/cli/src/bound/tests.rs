@@ -13,7 +13,7 @@ use super::{
 use crate::{
     replay::{self, replay},
     trace::{ReadOptions, Trace},
-    untyped::{self, Eviction},
+    untyped::{self, Paths, Rule},
 };
 
 const BLOCK_TOKENS: u32 = 4;
@@ -120,6 +120,11 @@ fn rooms() -> impl Strategy<Value = Room> {
     ]
 }
 
+fn found_untyped(trace: &Trace, rule: Rule, capacity_blocks: u32) -> u64 {
+    let options = untyped::Options { capacity_blocks, eviction: rule.into() };
+    untyped::replay_paths(&Paths::of(trace, None).unwrap(), &options).unwrap().found_tokens
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
@@ -145,10 +150,9 @@ proptest! {
         let bound = untyped_hit_tokens(&trace, None, &[capacity]).unwrap();
         let tokens = bound.tokens(Room::Together(u64::from(capacity)));
         prop_assert!(tokens >= most, "{most} were found, the bound is {tokens}");
-        for eviction in Eviction::ALL {
-            let options = untyped::Options { capacity_blocks: capacity, eviction, limit: None };
-            let found = untyped::replay(&trace, &options).unwrap().found_tokens;
-            prop_assert!(found <= most, "{eviction} finds {found}, the freest policy {most}");
+        for rule in Rule::ALL {
+            let found = found_untyped(&trace, rule, capacity);
+            prop_assert!(found <= most, "{rule:?} finds {found}, the freest policy {most}");
         }
         prop_assert_eq!(bound.unlimited_tokens(), most_found_untyped(&prompts, prompts.len() / 2, 99));
     }
@@ -162,8 +166,7 @@ proptest! {
         let complete: Vec<_> = prompts.into_iter().map(|(ids, _)| (ids, 0)).collect();
         let before = (0..complete.len() as u32).map(|number| (vec![100 + number], 0));
         let trace = trace(&before.chain(complete.iter().cloned()).collect::<Vec<_>>());
-        let options = untyped::Options { capacity_blocks: capacity, eviction: Eviction::Optimal, limit: None };
-        let found = untyped::replay(&trace, &options).unwrap().found_tokens;
+        let found = found_untyped(&trace, Rule::Optimal, capacity);
         prop_assert_eq!(found, most_found_untyped(&complete, 0, u64::from(capacity)));
     }
 
@@ -203,9 +206,8 @@ fn the_optimal_of_the_simulator_is_not_taken_for_the_most_that_is_possible() {
     let [a, b, c] = [0, 1, 2].map(|id| (vec![id], 0));
     let prompts = [a.clone(), b.clone(), a, b, c.clone(), c];
     let trace = trace(&prompts);
-    let options = untyped::Options { capacity_blocks: 1, eviction: Eviction::Optimal, limit: None };
     let block = u64::from(BLOCK_TOKENS);
-    assert_eq!(untyped::replay(&trace, &options).unwrap().found_tokens, block);
+    assert_eq!(found_untyped(&trace, Rule::Optimal, 1), block);
     assert_eq!(most_found_untyped(&prompts, 3, 1), 2 * block);
     assert_eq!(untyped_hit_tokens(&trace, None, &[1]).unwrap().tokens(Room::Together(1)), 2 * block);
 }

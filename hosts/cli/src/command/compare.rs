@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use indicatif::ProgressBar;
-use reprise::{Cache, CompileCacheChoice, Config, Pins, wasm::CompileCache};
+use reprise::{Cache, CompileCacheChoice, Config, Pins, PolicyTerms, wasm::CompileCache};
 use serde_json::{Value, json};
 
 use super::{
@@ -31,14 +31,14 @@ pub(super) fn run(arguments: &args::Compare) -> Result<(), Failure> {
     let contenders = contenders(arguments)?;
     // Lives until all policies were loaded for the last time.
     let compiled = Compiled::new()?;
+    let subjects = subjects(arguments, session_gap_us)?;
     let mode = match arguments.untyped {
-        true => Mode::Untyped(Pool::new(&contenders, arguments.limit).map_err(Failure::input)?),
+        true => Mode::Untyped(pool(arguments, &contenders, &subjects)?),
         false => {
             let config = configure(arguments, compiled.choice.clone())?;
             Mode::Typed(Box::new(Setting::new(config, session_gap_us).map_err(Failure::input)?))
         }
     };
-    let subjects = subjects(arguments, session_gap_us)?;
     let sizes = subjects.iter().map(|subject| sizes(arguments, subject, &mode)).collect::<Result<Vec<_>, _>>()?;
     let share = arguments.window_share.map(permille).transpose()?;
     let grid = Grid { subjects, sizes, contenders, share, mode };
@@ -121,6 +121,17 @@ fn contenders(arguments: &args::Compare) -> Result<Vec<Contender>, Failure> {
         Some(twice) => Err(Failure::input(anyhow!("--policy {twice} is given twice"))),
         None => Ok(given),
     }
+}
+
+/// The pool without types. What a policy of it would be refused for is found before a trace is replayed.
+fn pool(arguments: &args::Compare, contenders: &[Contender], subjects: &[Subject]) -> Result<Pool, Failure> {
+    let terms = PolicyTerms {
+        native: !arguments.components,
+        profile: arguments.policy_profile,
+        pins: Pins::default(),
+        records: arguments.capacity_blocks.iter().copied().max().unwrap_or(0).into(),
+    };
+    Pool::new(contenders, subjects, arguments.limit, terms).map_err(Failure::input)
 }
 
 fn configure(arguments: &args::Compare, compile_cache: CompileCacheChoice) -> Result<Config, Failure> {

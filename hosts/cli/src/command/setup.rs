@@ -11,7 +11,7 @@ use crate::{
     policy::{check_terms, name_of},
     replay::{Grid, Options, ReplayError, ShadowChoice, Swap, shadowing},
     trace::{ReadOptions, Trace},
-    untyped::Eviction,
+    untyped::Rule,
 };
 
 pub(super) const SAMPLE_MODEL: &str = "v4-flash";
@@ -46,7 +46,7 @@ pub(super) fn configure(
         Some(path) => from_file(path, policies)?,
         None => from_options(cache, policies, (planner, prices), sample)?,
     };
-    if config.eviction == PolicyChoice::shipped(Eviction::Optimal.name()) {
+    if config.eviction == PolicyChoice::shipped(Rule::Optimal.name()) {
         return Err(Failure::input(anyhow!(
             "the eviction policy `optimal` looks at requests to come, which no cache can: it runs with --untyped only"
         )));

@@ -8,7 +8,6 @@ use super::{
 };
 
 /// With types, or without.
-#[derive(Clone, Debug)]
 pub enum Mode {
     /// Budgets are bytes.
     Typed(Box<Setting>),

@@ -12,12 +12,13 @@ use super::{Contender, Grid, Key, Mode, Subject, figures::Verdict, typed, untype
 /// One replay, with all it needs.
 pub(super) enum Job<'a> {
     Typed { subject: &'a Subject, config: Box<Config>, session_gap_us: u64 },
-    Untyped { pool: &'a Pool, subject: &'a Subject, contender: usize, capacity_blocks: u32 },
+    Untyped { pool: &'a Pool, place: (usize, usize), subject: &'a Subject, capacity_blocks: u32 },
 }
 
 impl<'a> Job<'a> {
     /// The replay of a policy on a trace with `share` thousandths of a budget for windows.
     pub fn of(grid: &'a Grid, (subject, contender): (usize, usize), size: u64, share: u32) -> Self {
+        let place = (subject, contender);
         let subject = &grid.subjects[subject];
         match &grid.mode {
             Mode::Typed(setting) => Self::Typed {
@@ -27,7 +28,7 @@ impl<'a> Job<'a> {
             },
             Mode::Untyped(pool) => {
                 let capacity_blocks = u32::try_from(size).unwrap_or(u32::MAX);
-                Self::Untyped { pool, subject, contender, capacity_blocks }
+                Self::Untyped { pool, place, subject, capacity_blocks }
             }
         }
     }
@@ -41,8 +42,8 @@ impl<'a> Job<'a> {
             Self::Typed { subject, config, session_gap_us } => {
                 typed::evaluate(subject, *config, session_gap_us, decisions)
             }
-            Self::Untyped { pool, subject, contender, capacity_blocks } => {
-                let verdict = pool.evaluate(subject, contender, capacity_blocks)?;
+            Self::Untyped { pool, place, subject, capacity_blocks } => {
+                let verdict = pool.evaluate(place.0, place.1, capacity_blocks)?;
                 let blocks = |&index: &u32| subject.trace.ids(&subject.trace.requests[index as usize]).len() as u64;
                 decisions.fetch_add(subject.order.iter().map(blocks).sum(), Ordering::Relaxed);
                 Ok(verdict)

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::Pool;
+use super::{Pool, Served};
 
 /// A pool that evicts in order of insertion.
 pub(super) struct Fifo {
@@ -22,8 +22,9 @@ impl Fifo {
 }
 
 impl Pool for Fifo {
-    fn serve(&mut self, path: &[u32]) -> usize {
+    fn serve(&mut self, path: &[u32]) -> Served {
         let found = path.iter().take_while(|&&block| self.resident[block as usize]).count();
+        let mut written = 0;
         for &block in &path[found..] {
             // A block may have outlived its parent, and may be evicted by the blocks above it before its own turn comes.
             if self.resident[block as usize] {
@@ -36,9 +37,10 @@ impl Pool for Fifo {
             }
             self.queue.push_back(block);
             self.resident[block as usize] = true;
+            written += 1;
             self.was_full |= self.queue.len() == self.capacity;
         }
-        found
+        Served { leading: found, hits: found, written }
     }
 
     fn was_full(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use reprise_core::tree::RankHeap;
 
-use super::{Pool, order::Order, paths::ROOT};
+use super::{Pool, Served, order::Order, paths::ROOT};
 
 /// A pool that evicts leaves in the order `O`.
 pub(super) struct Leaves<'a, O> {
@@ -41,12 +41,13 @@ impl<'a, O: Order> Leaves<'a, O> {
     }
 
     /// Inserts the blocks of `path` behind `tip`, the last that was found ([`ROOT`] if none was). Stops at the first for which no leaf
-    /// makes room.
+    /// makes room. Returns how many came in.
     ///
     /// The simulator protects what was found, not what is being inserted. So if the block inserted just before is the only leaf that
     /// may go, it does go, and as the new block has lost its parent, insertion ends with one block less than there was
     /// room for. (Furthest-use order never comes to this: a child is not used before its parent.)
-    fn insert(&mut self, path: &[u32], found: usize, mut tip: u32) {
+    fn insert(&mut self, path: &[u32], found: usize, mut tip: u32) -> usize {
+        let mut written = 0;
         for (index, &block) in path.iter().enumerate().skip(found) {
             let mark = self.marks[index];
             if self.resident == self.capacity {
@@ -65,7 +66,9 @@ impl<'a, O: Order> Leaves<'a, O> {
             // eviction just now took its last child.
             self.leaves.replace(tip, block, O::rank(block, mark));
             tip = block;
+            written += 1;
         }
+        written
     }
 
     /// Evicts the first leaf in order for a block marked `new_mark`, and returns which it was.
@@ -92,7 +95,7 @@ impl<'a, O: Order> Leaves<'a, O> {
 }
 
 impl<O: Order> Pool for Leaves<'_, O> {
-    fn serve(&mut self, path: &[u32]) -> usize {
+    fn serve(&mut self, path: &[u32]) -> Served {
         let found = path.iter().take_while(|&&block| self.blocks[block as usize].is_resident()).count();
         self.order.mark(path.len(), &mut self.marks);
         for (&block, &mark) in path[..found].iter().zip(&self.marks) {
@@ -101,11 +104,11 @@ impl<O: Order> Pool for Leaves<'_, O> {
         // Of what was found only the end can be a leaf. Keeping it out of the order until the path is in protects all of it.
         let protected = path[..found].last().copied().unwrap_or(ROOT);
         self.leaves.remove(protected);
-        self.insert(path, found, protected);
+        let written = self.insert(path, found, protected);
         if protected != ROOT && self.blocks[protected as usize].children == 0 {
             self.leaves.set(protected, O::rank(protected, self.blocks[protected as usize].mark));
         }
-        found
+        Served { leading: found, hits: found, written }
     }
 
     fn was_full(&self) -> bool {

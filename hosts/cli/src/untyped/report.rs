@@ -5,7 +5,7 @@ use std::{fmt::Write, time::Duration};
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 
-use super::{Mode, Options, Outcome};
+use super::{Eviction, Mode, Options, Outcome, Rule};
 use crate::trace::Trace;
 
 /// Everything a report is made from.
@@ -14,17 +14,21 @@ pub struct Report<'a> {
     pub trace: &'a Trace,
     /// What was asked for.
     pub options: &'a Options,
+    /// How many requests were asked for.
+    pub limit: Option<usize>,
     /// What the replay gave.
     pub outcome: &'a Outcome,
     /// Time to read and decode the trace.
     pub decoding: Duration,
+    /// Time to number its blocks.
+    pub numbering: Duration,
 }
 
 impl Report<'_> {
     /// The integers of the result, the options used, and what was measured. `unfilled_hit_tokens` is there if the pool was
     /// underfilled.
     pub fn json(&self) -> Value {
-        let Self { trace, options, outcome, decoding } = self;
+        let Self { trace, options, limit, outcome, decoding, numbering } = self;
         let mut object = json!({
             "hit_tokens": outcome.hit_tokens(),
             "measured_tokens": outcome.measured_tokens,
@@ -33,17 +37,23 @@ impl Report<'_> {
             "measured_requests": outcome.measured_requests,
             "distinct_blocks": outcome.distinct_blocks,
             "block_decisions": outcome.blocks,
+            "found_blocks": outcome.found_blocks,
+            "written_blocks": outcome.written_blocks,
+            "measured_written_blocks": outcome.measured_written_blocks,
+            "policy_failure": outcome.failure,
             "skipped_lines": trace.skipped,
             "decoding_seconds": decoding.as_secs_f64(),
+            "numbering_seconds": numbering.as_secs_f64(),
             "replay_seconds": outcome.elapsed.as_secs_f64(),
             "options": {
                 "trace": trace.name,
                 "format": trace.format.to_string(),
                 "trace_block_tokens": trace.block_tokens,
-                "limit": options.limit,
+                "limit": limit,
                 "untyped": true,
                 "capacity_blocks": options.capacity_blocks,
-                "eviction": options.eviction.name(),
+                "eviction": options.eviction.to_string(),
+                "eviction_form": options.eviction.form(),
             },
         });
         if outcome.mode == Mode::Underfilled {
@@ -61,7 +71,7 @@ impl Report<'_> {
     }
 
     fn write(&self, out: &mut String) -> std::fmt::Result {
-        let Self { trace, options, outcome, decoding } = self;
+        let Self { trace, options, outcome, decoding, numbering, .. } = self;
         writeln!(
             out,
             "{}: {} requests, {} tokens a trace block ({}), {} distinct blocks",
@@ -73,8 +83,9 @@ impl Report<'_> {
         )?;
         writeln!(
             out,
-            "without types, eviction {}; room for {} blocks; the last {} requests are measured\n",
+            "without types, eviction {} ({}); room for {} blocks; the last {} requests are measured\n",
             options.eviction,
+            options.eviction.form(),
             HumanCount(options.capacity_blocks.into()),
             HumanCount(outcome.measured_requests as u64)
         )?;
@@ -84,6 +95,16 @@ impl Report<'_> {
         let grouped = |tokens| HumanCount(tokens).to_string();
         writeln!(out, "{:<28}{:>16}", "prompt tokens measured", grouped(outcome.measured_tokens))?;
         writeln!(out, "{:<28}{:>16}{share:>10.2} %", "  found in the pool", grouped(outcome.found_tokens))?;
+        let ratio = 100.0 * outcome.found_blocks as f64 / outcome.blocks as f64;
+        writeln!(out, "{:<28}{:>16}", "blocks of all prompts", grouped(outcome.blocks))?;
+        writeln!(out, "{:<28}{:>16}{ratio:>10.2} %", "  found", grouped(outcome.found_blocks))?;
+        writeln!(out, "{:<28}{:>16}", "  written", grouped(outcome.written_blocks))?;
+        if matches!(options.eviction, Eviction::Rule(Rule::FlatLru | Rule::FlatS3Fifo)) {
+            writeln!(
+                out,
+                "\nA flat rule keeps single blocks: it finds some behind one that is missing, from where no prompt can go on."
+            )?;
+        }
         if outcome.mode == Mode::Underfilled {
             writeln!(
                 out,
@@ -93,7 +114,7 @@ impl Report<'_> {
         }
         writeln!(
             out,
-            "\nreplayed in {:.2?}: {} block decisions; trace decoded in {decoding:.2?}",
+            "\nreplayed in {:.2?}: {} block decisions; trace decoded in {decoding:.2?}, its blocks numbered in {numbering:.2?}",
             outcome.elapsed,
             HumanCount(outcome.blocks)
         )

@@ -10,6 +10,7 @@ mod runner;
 mod seat;
 mod shadow;
 mod stage;
+mod standalone;
 
 use reprise_core::policy::Kind;
 
@@ -22,6 +23,7 @@ pub(crate) use seat::Script;
 pub use seat::{Notice, PolicyStatus, Role};
 pub(crate) use shadow::{LivePlan, Message, ShadowSeat};
 pub use shadow::{Promotion, ShadowFigures, ShadowReport, Shadowing};
+pub use standalone::{LoadedCachePolicy, PolicyLoader, PolicyTerms, RunningCachePolicy};
 
 use crate::{cache::Inner, choice::PolicyChoice};
 

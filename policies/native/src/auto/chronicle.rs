@@ -125,12 +125,12 @@ impl Chronicle {
         self.now = Some(now);
         self.turn = self.turn.saturating_add(1);
         self.settled = false;
-        if self.learning {
-            if let Some(class) = self.hazards.end_turn() {
-                (0..BUCKETS).for_each(|bucket| self.account(cell(class, bucket)));
-                self.hazards.review(class);
-                self.find_waiting();
-            }
+        if self.learning
+            && let Some(class) = self.hazards.end_turn()
+        {
+            (0..BUCKETS).for_each(|bucket| self.account(cell(class, bucket)));
+            self.hazards.review(class);
+            self.find_waiting();
         }
     }
 
