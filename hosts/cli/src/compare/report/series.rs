@@ -6,7 +6,7 @@ use super::text::escaped;
 
 /// Colours for light and for dark ground, after the palette of Okabe and Ito, set darker and lighter so that each has three times the
 /// luminance of its ground or a third of it (WCAG 2.2, 1.4.11).
-const COLOURS: [(&str, &str); 8] = [
+const COLOURS: [(&str, &str); 10] = [
     ("#0072b2", "#56b4e9"),
     ("#c04f00", "#ff9a57"),
     ("#007a5a", "#2ed1a2"),
@@ -15,6 +15,8 @@ const COLOURS: [(&str, &str); 8] = [
     ("#3b3f46", "#d8dce2"),
     ("#6a4fb3", "#b8a4f2"),
     ("#a13030", "#ff8f8f"),
+    ("#4f7f00", "#a3d94f"),
+    ("#007d8a", "#5fd3e0"),
 ];
 const DASHES: [&str; 4] = ["", "7 3", "2 3", "9 3 2 3"];
 const MARKERS: usize = 6;
