@@ -323,3 +323,37 @@ fn a_dropped_checkpoint_does_not_give_its_slot_away_while_it_is_held() {
     assert_eq!((tree.checkpoint_of(first), tree.checkpoints().len()), (None, 0));
     assert_eq!(tree.place_checkpoint(second, 4, false), Placement::Placed { slot: 0, evicted: None });
 }
+
+proptest! {
+    /// Limits that come and go: what is too much goes when it is taken out, and nothing comes in above them.
+    #[test]
+    fn no_more_is_kept_than_the_limits_allow_once_they_are_met(
+        limits in prop::collection::vec((0..12_u32, 0..6_u32), 1..20),
+        names in prop::collection::vec(any::<u8>(), 1..60),
+    ) {
+        let mut tree = Tree::new(10, 5);
+        let mut steps = limits.iter().cycle();
+        for (now, name) in (1..).zip(names) {
+            let &(blocks, checkpoints) = steps.next().unwrap();
+            tree.set_limits(blocks, checkpoints);
+            prop_assert_eq!((tree.limit(), tree.checkpoints().limit()), (blocks.min(10), checkpoints.min(5)));
+            while tree.len() > tree.limit() {
+                let leaf = tree.least_recent().unwrap();
+                tree.remove(leaf).unwrap();
+            }
+            while tree.trim_checkpoint() {}
+            prop_assert!(tree.checkpoints().len() <= tree.checkpoints().limit());
+            let digest = Digest([name; 32]);
+            let had_room = tree.vacant() > 0;
+            let is_new = tree.find(&digest).is_none();
+            let inserted = tree.insert(NO_PARENT, digest, 0, now, false);
+            prop_assert_eq!(inserted.is_some(), had_room && is_new);
+            if let Some(id) = inserted {
+                prop_assert!(id < tree.capacity());
+                let placed = tree.place_checkpoint(id, now, false);
+                prop_assert_eq!(placed == Placement::NoRoom, tree.checkpoints().limit() == 0);
+            }
+            prop_assert!(tree.len() <= tree.limit() && tree.checkpoints().len() <= tree.checkpoints().limit());
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Policies come and go while a cache serves: swapped, made anew, rolled back, run in the shadow, pinned.
 
+mod division;
 mod pins;
 mod restarts;
 mod shadows;

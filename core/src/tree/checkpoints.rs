@@ -43,11 +43,20 @@ pub struct Checkpoints {
     names: Index,
     order: RankHeap<(u64, u32)>,
     capacity: u32,
+    /// Checkpoints that may be kept now.
+    limit: u32,
 }
 
 impl Checkpoints {
     pub(super) fn new(capacity: u32) -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), names: Index::new(capacity), order: RankHeap::new(), capacity }
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            names: Index::new(capacity),
+            order: RankHeap::new(),
+            capacity,
+            limit: capacity,
+        }
     }
 
     /// Checkpoints that have a slot.
@@ -63,6 +72,26 @@ impl Checkpoints {
     /// Checkpoints that may be kept at once.
     pub fn capacity(&self) -> u32 {
         self.capacity
+    }
+
+    /// Checkpoints that may be kept now: the capacity, unless a lower limit was set.
+    pub fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    pub(super) fn set_limit(&mut self, limit: u32) {
+        self.limit = limit.min(self.capacity);
+    }
+
+    /// The block whose checkpoint is to go because there are more than may be kept; it is taken out.
+    pub(super) fn trim(&mut self) -> Option<u32> {
+        if self.len() <= self.limit {
+            return None;
+        }
+        let (_, oldest) = self.order.first()?;
+        let node = self.slots[oldest as usize].node;
+        self.remove(oldest);
+        Some(node)
     }
 
     /// The block at whose end the checkpoint in `slot` lies.
@@ -98,15 +127,15 @@ impl Checkpoints {
 
     pub(super) fn place(&mut self, name: u64, node: u32, depth: u32, now: u64, pending: bool) -> Placement {
         let mut evicted = None;
-        if self.free.is_empty() {
-            if (self.slots.len() as u32) < self.capacity {
-                self.free.push(self.slots.len() as u32);
-                self.slots.push(Slot::default());
-            } else {
-                let Some((_, oldest)) = self.order.first() else { return Placement::NoRoom };
-                evicted = Some(self.slots[oldest as usize].node);
-                self.remove(oldest);
-            }
+        if self.len() >= self.limit {
+            let Some((_, oldest)) = self.order.first().filter(|_| self.len() == self.limit) else {
+                return Placement::NoRoom;
+            };
+            evicted = Some(self.slots[oldest as usize].node);
+            self.remove(oldest);
+        } else if self.free.is_empty() {
+            self.free.push(self.slots.len() as u32);
+            self.slots.push(Slot::default());
         }
         let slot = self.free.pop().expect("a slot was freed or made above");
         self.slots[slot as usize] = Slot { name, node, depth, last_use: now, pending, ..Slot::default() };

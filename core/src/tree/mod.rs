@@ -61,6 +61,8 @@ pub struct Tree {
     leaves: RankHeap<u64>,
     checkpoints: Checkpoints,
     capacity: u32,
+    /// Blocks that may be resident now.
+    limit: u32,
     insertions: u64,
 }
 
@@ -75,6 +77,7 @@ impl Tree {
             leaves: RankHeap::new(),
             checkpoints: Checkpoints::new(checkpoint_capacity),
             capacity,
+            limit: capacity,
             insertions: 0,
         }
     }
@@ -96,7 +99,26 @@ impl Tree {
 
     /// Blocks that can come in before one must go.
     pub fn vacant(&self) -> u32 {
-        self.capacity - self.len()
+        self.limit.saturating_sub(self.len())
+    }
+
+    /// Blocks that may be resident now: the capacity, unless a lower limit was set.
+    pub fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// Lets no more than so many blocks and checkpoints be kept from now on, each at most the capacity. What is too much stays until it is
+    /// taken out: blocks by whoever decides that, checkpoints with [`Tree::trim_checkpoint`].
+    pub fn set_limits(&mut self, blocks: u32, checkpoints: u32) {
+        self.limit = blocks.min(self.capacity);
+        self.checkpoints.set_limit(checkpoints);
+    }
+
+    /// If there are more checkpoints than may be kept, takes the one out that goes first and is not held. Returns whether one went.
+    pub fn trim_checkpoint(&mut self) -> bool {
+        let Some(node) = self.checkpoints.trim() else { return false };
+        self.links[node as usize].checkpoint = NONE;
+        true
     }
 
     /// The checkpoints and their order.

@@ -3,7 +3,8 @@
 use std::{fmt::Write, time::Duration};
 
 use reprise::{
-    Cache, Group, GroupCounters, Planner, PolicyChoice, PolicyStatus, Role, ShadowFigures, ShadowReport, Shadowing,
+    Cache, DivisionReport, Group, GroupCounters, Planner, PolicyChoice, PolicyStatus, Role, ShadowFigures,
+    ShadowReport, Shadowing,
 };
 use serde_json::{Value, json};
 
@@ -81,6 +82,7 @@ impl Report<'_> {
                 "report": shadow, "lead_ppm": shadow.lead_ppm(),
                 "active_saved_tokens": shadow.active.saved_tokens(), "shadow_saved_tokens": shadow.shadow.saved_tokens(),
             })),
+            "division": outcome.division,
             "captures_planned": outcome.stats.counters.captures_planned,
             "captures_skipped": outcome.stats.counters.captures_skipped,
             "refused_blocks": outcome.stats.counters.refused_blocks,
@@ -163,6 +165,9 @@ impl Report<'_> {
         }
         self.write_groups(out)?;
         self.write_policies(out)?;
+        if let Some(division) = &self.outcome.division {
+            write_division(out, division)?;
+        }
         if let Some(shadow) = &self.outcome.shadow {
             self.write_shadow(out, shadow)?;
         }
@@ -183,14 +188,15 @@ impl Report<'_> {
         let windows = shape.window.as_ref().map_or(String::new(), |window| {
             format!(", {} checkpoints in {}", grouped(u64::from(window.slots)), human_bytes(config.window_bytes))
         });
-        writeln!(
-            out,
-            "{}, blocks of {} tokens; room for {} blocks in {}{windows}",
-            config.model.name(),
-            config.block_tokens,
-            grouped(u64::from(shape.history.slots)),
-            human_bytes(config.history_bytes),
-        )?;
+        let room = match config.budget {
+            Some(budget) => format!("one budget of {} for blocks and checkpoints", human_bytes(budget.bytes)),
+            None => format!(
+                "room for {} blocks in {}{windows}",
+                grouped(u64::from(shape.history.slots)),
+                human_bytes(config.history_bytes)
+            ),
+        };
+        writeln!(out, "{}, blocks of {} tokens; {room}", config.model.name(), config.block_tokens)?;
         match &config.store {
             None => writeln!(out, "dry run: books only, nothing written or read\n"),
             Some(directory) => {
@@ -413,4 +419,18 @@ impl Report<'_> {
 fn per_second(amount: f64, time: Duration) -> f64 {
     let seconds = time.as_secs_f64();
     if seconds > 0.0 { amount / seconds } else { 0.0 }
+}
+
+/// What each share of a budget would have saved, and which was taken.
+fn write_division(out: &mut String, division: &DivisionReport) -> std::fmt::Result {
+    writeln!(
+        out,
+        "\nwindows have {:.1} % of the budget in the end, after {} moves; saved with another share from the start:",
+        f64::from(division.window_permille) / 10.0,
+        division.moves
+    )?;
+    for scout in &division.scouts {
+        writeln!(out, "{:>10.1} %{:>32}", f64::from(scout.window_permille) / 10.0, grouped(scout.saved_tokens))?;
+    }
+    Ok(())
 }

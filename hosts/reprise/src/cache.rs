@@ -15,7 +15,8 @@ use reprise_core::{
 use reprise_disk::{GroupClass, IoMode, OpenReport, Options, Store, Usage};
 
 use crate::{
-    config::{Config, Durability},
+    config::{Budget, Config, Durability},
+    division::Division,
     error::{OpenError, RequestError},
     group::{Group, Shape},
     ledger::Ledger,
@@ -40,6 +41,8 @@ pub(crate) struct Inner {
     pub config: Config,
     /// Declared before what its thread uses: that ends first.
     pub shadow: ShadowSeat,
+    /// How one budget is divided, if there is one for both groups.
+    pub division: Option<Division>,
     pub loader: Loader,
     pub eviction: Arc<EvictionSeat>,
     pub checkpoints: Arc<CheckpointSeat>,
@@ -68,7 +71,8 @@ impl Inner {
         let (name, fresh) = (eviction.origin.name.clone(), eviction.origin.cache(&groups)?);
         let eviction = Arc::new(EvictionSeat::new(Ok((eviction, fresh)), &name, groups, &vault, conduct)?);
         let (shadow, loader, namespaces) = (ShadowSeat::default(), like.loader.clone(), Mutex::default());
-        Ok(Self { vault, config, shadow, loader, eviction, checkpoints, threads: None, namespaces })
+        let division = None;
+        Ok(Self { vault, config, shadow, division, loader, eviction, checkpoints, threads: None, namespaces })
     }
 }
 
@@ -120,7 +124,16 @@ impl Cache {
     /// # Errors
     /// When the model, a quota, a policy or the store refuses. A crash leaves nothing behind that would.
     pub fn open(config: Config) -> Result<Self, OpenError> {
-        let shape = Shape::new(&config.model, config.block_tokens, config.history_bytes, config.window_bytes)?;
+        let (history_bytes, window_bytes) = match config.budget {
+            // Either group may come to have all of it.
+            Some(Budget { bytes }) => (bytes, bytes),
+            None => (config.history_bytes, config.window_bytes),
+        };
+        if let (Some(_), Some(directory)) = (config.budget, &config.store) {
+            return Err(OpenError::BudgetOfStore { directory: directory.clone() });
+        }
+        let shape = Shape::new(&config.model, config.block_tokens, history_bytes, window_bytes)?;
+        let division = config.budget.and_then(|budget| Division::new(budget.bytes, &shape));
         let loader = Loader::new(config.terms(shape.history.slots.into()));
         // Before the store: a policy that does not load leaves no trace on disk.
         let conduct = (config.strikes, config.deterministic);
@@ -139,6 +152,10 @@ impl Cache {
 
         let checkpoint_slots = shape.window.as_ref().map_or(0, |window| window.slots);
         let mut tree = Tree::new(shape.history.slots, checkpoint_slots);
+        if let Some(division) = &division {
+            let limits = division.first_limits();
+            tree.set_limits(limits.blocks, limits.checkpoints);
+        }
         let mut recovery = Recovery::default();
         let store = match &config.store {
             None => None,
@@ -173,7 +190,14 @@ impl Cache {
         let namespaces = Mutex::default();
         let (eviction, checkpoints) = (Arc::new(eviction), Arc::new(checkpoints));
         let shadow = ShadowSeat::default();
-        let inner = Inner { vault, config, shadow, loader, eviction, checkpoints, threads, namespaces };
+        let inner = Inner { vault, config, shadow, division, loader, eviction, checkpoints, threads, namespaces };
+        if let Some(division) = &inner.division {
+            match division.send_scouts(&inner) {
+                // The fallback answers, and nobody can try what it would do elsewhere.
+                Err(error) if error.is_misbehaviour() || matches!(error, PolicyError::NoPolicy { .. }) => {}
+                sent => sent?,
+            }
+        }
         Ok(Self { inner: Arc::new(inner), recovery: Arc::new(recovery) })
     }
 

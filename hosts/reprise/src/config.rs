@@ -139,6 +139,15 @@ mod profile_name {
     }
 }
 
+/// Bytes for blocks and windows together. How they are divided is learned from books that try other shares, see
+/// [`crate::DivisionReport`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Budget {
+    /// Bytes of all slots.
+    pub bytes: u64,
+}
+
 /// Everything a cache needs to know. [`Config::new`] gives defaults; [`Config::from_toml`] reads a file with these keys in
 /// kebab-case, of which only `model` is required:
 ///
@@ -165,6 +174,10 @@ pub struct Config {
     /// Quota of the checkpoints. Unused for a model without windows.
     #[serde(default = "defaults::window_bytes")]
     pub window_bytes: u64,
+    /// One budget for both groups in place of the two quotas, divided while the cache serves: for caches without a store, whose quotas are
+    /// fixed while it is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
     /// Directory of the disk store; `None` keeps books only: plans are made, nothing is stored.
     #[serde(default)]
     pub store: Option<PathBuf>,
@@ -295,6 +308,7 @@ impl Config {
             block_tokens: defaults::block_tokens(),
             history_bytes: defaults::history_bytes(),
             window_bytes: defaults::window_bytes(),
+            budget: None,
             store: None,
             durability: Durability::default(),
             checkpoints: defaults::checkpoints(),

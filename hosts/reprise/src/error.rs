@@ -44,6 +44,15 @@ pub enum OpenError {
         /// The most it may be.
         most_bytes: u64,
     },
+    /// A budget that would be divided while the cache serves, and a store.
+    #[error(
+        "a store in {}, and one budget to be divided while the cache serves: quotas of a store are fixed while it is open. Give both          quotas: `reprise compare` and `reprise advise` find the split, and so does a replay without a store",
+        directory.display()
+    )]
+    BudgetOfStore {
+        /// Where the store was to be.
+        directory: PathBuf,
+    },
     /// A policy does not load.
     #[error(transparent)]
     Policy(#[from] PolicyError),

@@ -24,6 +24,9 @@ pub(crate) fn save(sequence: &mut Sequence, source: &mut dyn BlockSource) -> Res
     let writer = inner.threads.as_ref().map(|threads| &threads.writer);
     let blocks = sequence.complete_blocks();
 
+    if let Some(division) = &inner.division {
+        division.settle(&inner, now);
+    }
     let entrance = enter(&inner, sequence, blocks, floor_blocks, now);
     // What was evicted below the floor since it was loaded could only be written from what a replay computed: the path stays cut there.
     let writable = entrance.resident_blocks >= floor_blocks;

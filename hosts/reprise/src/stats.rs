@@ -40,13 +40,15 @@ impl Stats {
         let ledger = lock(&inner.ledger);
         let checkpoints = u64::from(ledger.tree.checkpoints().len());
         let resident_records = [u64::from(ledger.tree.len()), checkpoints, checkpoints];
-        let slots = |group: Group| inner.shape.group(group).map_or((0, 0), |shape| (shape.slot_bytes, shape.slots));
+        let slot_bytes = |group: Group| inner.shape.group(group).map_or(0, |shape| shape.slot_bytes);
         let each = |of: &dyn Fn(Group) -> u64| Group::ALL.map(of);
+        let checkpoint_limit = u64::from(ledger.tree.checkpoints().limit());
+        let limits = [u64::from(ledger.tree.limit()), checkpoint_limit, checkpoint_limit];
         Self {
             counters: ledger.counters.clone(),
-            resident_records: each(&|group| if slots(group).0 == 0 { 0 } else { resident_records[group as usize] }),
-            resident_bytes: each(&|group| resident_records[group as usize] * slots(group).0),
-            capacity_bytes: each(&|group| u64::from(slots(group).1) * slots(group).0),
+            resident_records: each(&|group| if slot_bytes(group) == 0 { 0 } else { resident_records[group as usize] }),
+            resident_bytes: each(&|group| resident_records[group as usize] * slot_bytes(group)),
+            capacity_bytes: each(&|group| limits[group as usize] * slot_bytes(group)),
             leases: ledger.leases.len() as u64,
             tree_memory_bytes: ledger.tree.memory_bytes() as u64,
             store_refuses,
@@ -96,7 +98,7 @@ impl Stats {
         let by_group = |values: &[u64; 3]| Group::ALL.map(|group| (group_label(group), values[group as usize]));
         text.family("resident_records", "gauge", "Records resident.", by_group(&self.resident_records));
         text.family("resident_bytes", "gauge", "Bytes of the slots in use.", by_group(&self.resident_bytes));
-        text.family("capacity_bytes", "gauge", "Bytes of all slots.", by_group(&self.capacity_bytes));
+        text.family("capacity_bytes", "gauge", "Bytes of all slots that may be used.", by_group(&self.capacity_bytes));
         text.family("leases", "gauge", "Leases in force.", [(String::new(), self.leases)]);
         text.family("tree_memory_bytes", "gauge", "Memory of the tree.", [(String::new(), self.tree_memory_bytes)]);
         let refuses = u64::from(self.store_refuses.is_some());

@@ -71,7 +71,8 @@ pub struct Replay {
 }
 
 /// Options that mean nothing without types.
-const TYPED_ONLY: [&str; 18] = [
+const TYPED_ONLY: [&str; 19] = [
+    "budget_gib",
     "config",
     "session_gap",
     "model",
@@ -101,6 +102,7 @@ Examples:
   reprise replay trace.jsonl --shadow mine.wasm          what mine.wasm would have done instead
   reprise replay trace.jsonl --store /mnt/nvme/cache --limit 1000 --json
   reprise replay trace.jsonl --config advice.toml        a cache as `reprise advise` wrote it down
+  reprise replay trace.jsonl --budget-gib 64 --eviction auto --checkpoints adaptive
   reprise replay trace.jsonl --planner min-time --load-gib-per-second 0.4
   reprise replay trace.jsonl --untyped --capacity-blocks 7027 --eviction optimal
   reprise replay trace.jsonl --untyped --capacity-blocks 7027 --eviction mine.wasm

@@ -28,7 +28,8 @@ pub struct TraceOptions {
 }
 
 /// Options that a configuration file decides.
-const IN_CONFIG: [&str; 14] = [
+const IN_CONFIG: [&str; 15] = [
+    "budget_gib",
     "model",
     "block_tokens",
     "history_gib",
@@ -65,6 +66,11 @@ pub struct CacheOptions {
     /// Quota of window checkpoints in GiB [default: 16; 0.1 for the sample]
     #[arg(long, value_name = "GIB", allow_negative_numbers = true, help_heading = "Cache")]
     pub window_gib: Option<f64>,
+    /// One budget in GiB for compressed entries and checkpoints, in place of the two quotas: how it is divided is learned on the way,
+    /// from books that try other shares. Books only
+    #[arg(long, value_name = "GIB", allow_negative_numbers = true, conflicts_with_all = ["history_gib", "window_gib"],
+          help_heading = "Cache")]
+    pub budget_gib: Option<f64>,
 }
 
 /// Who decides what is kept, and how plans are made.

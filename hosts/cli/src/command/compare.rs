@@ -19,7 +19,10 @@ use super::{
 };
 use crate::{
     args,
-    compare::{self, Contender, Grid, Journal, JournalError, Mode, Pace, Pool, Results, Setting, Subject, table},
+    compare::{
+        self, Contender, Grid, Journal, JournalError, Mode, Pace, Pool, Results, Setting, Subject, split::Division,
+        table,
+    },
     figures::{grouped, human_bytes, seconds},
     policy::check_terms,
     progress::bar,
@@ -237,7 +240,7 @@ fn check(grid: &Grid) -> Result<(), Failure> {
         )));
     }
     for contender in &grid.contenders {
-        let config = setting.configure(contender, least, 0);
+        let config = setting.configure(contender, least, (Division::Undivided, 0));
         let named = || format!("--policy {contender}");
         for choice in [Some(&contender.eviction), contender.checkpoints.as_ref()].into_iter().flatten() {
             if !matches!(choice, reprise::PolicyChoice::Shipped { .. }) {

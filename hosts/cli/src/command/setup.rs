@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use reprise::{Cache, Config, OpenError, Pin, Pins, Planner, PolicyChoice, Prices, Shadowing, Shape, StoreError};
+use reprise::{
+    Budget, Cache, Config, OpenError, Pin, Pins, Planner, PolicyChoice, Prices, Shadowing, Shape, StoreError,
+};
 
 use super::Failure;
 use crate::{
@@ -68,11 +70,13 @@ fn from_options(
 ) -> Result<Config, Failure> {
     let model = cache.model.as_deref().unwrap_or(if sample { SAMPLE_MODEL } else { MODEL });
     let history_gib = cache.history_gib.unwrap_or(if sample { SAMPLE_HISTORY_GIB } else { HISTORY_GIB });
+    let budget = cache.budget_gib.map(|budget| gib("--budget-gib", budget)).transpose()?;
     let window_gib = cache.window_gib.unwrap_or(if sample { SAMPLE_WINDOW_GIB } else { WINDOW_GIB });
     Ok(Config {
         block_tokens: cache.block_tokens,
         history_bytes: gib("--history-gib", history_gib)?,
         window_bytes: gib("--window-gib", window_gib)?,
+        budget: budget.map(|bytes| Budget { bytes }),
         checkpoints: policies.checkpoints.clone(),
         eviction: policies.eviction.clone(),
         native_policies: policies.native,
@@ -106,8 +110,9 @@ pub(super) fn price(options: &PriceOptions) -> Result<Prices, Failure> {
 
 /// What would stop a replay on its way is found before a store is opened.
 pub(super) fn check(swaps: &[Swap], config: &Config, trace: &Trace) -> Result<(), Failure> {
-    Shape::new(&config.model, config.block_tokens, config.history_bytes, config.window_bytes)
-        .map_err(Failure::input)?;
+    let (history_bytes, window_bytes) =
+        config.budget.map_or((config.history_bytes, config.window_bytes), |budget| (budget.bytes, budget.bytes));
+    Shape::new(&config.model, config.block_tokens, history_bytes, window_bytes).map_err(Failure::input)?;
     Grid::new(config.block_tokens, trace.block_tokens).map_err(Failure::input)?;
     // The pins of those that serve from the start are compared when the cache opens.
     for choice in [&config.eviction, &config.checkpoints] {

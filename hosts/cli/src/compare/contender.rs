@@ -9,6 +9,8 @@ use reprise::{
 
 /// Checkpoints of a pair that names none.
 const CHECKPOINTS: &str = "events";
+/// The eviction policy that goes with a split learned on the way.
+const LEARNER: &str = "auto";
 /// The checkpoint policy that keeps no windows.
 const NO_CHECKPOINTS: &str = "zero";
 /// The eviction policy that every checkpoint policy is tried with by default.
@@ -57,6 +59,11 @@ impl Contender {
     /// Whether it never keeps a window, so that all of a budget goes to the history.
     pub fn keeps_no_windows(&self) -> bool {
         matches!(&self.checkpoints, Some(PolicyChoice::Shipped { name, .. }) if name == NO_CHECKPOINTS)
+    }
+
+    /// Whether nobody has to tell it how to divide a budget.
+    pub fn learns_its_split(&self) -> bool {
+        matches!(&self.eviction, PolicyChoice::Shipped { name, .. } if name == LEARNER)
     }
 
     /// What its code is, for telling whether an earlier result is one of the same: BLAKE3 of the components. What cannot be read is told

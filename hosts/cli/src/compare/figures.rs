@@ -20,6 +20,8 @@ pub enum Figures {
         score: Box<Score>,
         /// Saved tokens by session.
         sessions: SessionFigures,
+        /// Thousandths of the budget that windows had in the end, where that was learned on the way.
+        learned_permille: Option<u32>,
     },
     /// Of one pool of equal blocks.
     Untyped(UntypedFigures),

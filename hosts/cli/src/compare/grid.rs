@@ -58,6 +58,7 @@ impl Grid {
         match self.share {
             _ if !windows || self.contenders[contender].keeps_no_windows() => Division::Undivided,
             Some(share) => Division::Given(share),
+            None if self.contenders[contender].learns_its_split() => Division::Learned,
             None => Division::Searched,
         }
     }

@@ -23,7 +23,11 @@ impl<'a> Job<'a> {
         match &grid.mode {
             Mode::Typed(setting) => Self::Typed {
                 subject,
-                config: Box::new(setting.configure(&grid.contenders[contender], size, share)),
+                config: Box::new(setting.configure(
+                    &grid.contenders[contender],
+                    size,
+                    (grid.division(contender), share),
+                )),
                 session_gap_us: setting.session_gap_us,
             },
             Mode::Untyped(pool) => {

@@ -154,8 +154,13 @@ fn cell_results(grid: &Grid, sizes: &[u64], cell: Cell) -> CellResults {
     let split = match &grid.mode {
         Mode::Untyped(_) => None,
         Mode::Typed(setting) => {
-            let (history_bytes, window_bytes) = split::quotas(cell.size, cell.share, setting.shape());
-            Some(Split { window_permille: cell.share, history_bytes, window_bytes })
+            let learned = match &cell.verdict {
+                Ok(Figures::Typed { learned_permille, .. }) => *learned_permille,
+                _ => None,
+            };
+            let window_permille = learned.unwrap_or(cell.share);
+            let (history_bytes, window_bytes) = split::quotas(cell.size, window_permille, setting.shape());
+            Some(Split { window_permille, history_bytes, window_bytes })
         }
     };
     let size = sizes.iter().position(|&size| size == cell.size).unwrap_or_default();
@@ -255,6 +260,7 @@ impl TraceResults {
                 Division::Undivided => "undivided",
                 Division::Given(_) => "given",
                 Division::Searched => "searched",
+                Division::Learned => "learned",
             });
             object["window_permille"] = json!(split.window_permille);
             object["history_bytes"] = json!(split.history_bytes);
@@ -265,7 +271,7 @@ impl TraceResults {
             Ok(Figures::Untyped(figures)) => {
                 object["figures"] = json!(figures);
             }
-            Ok(Figures::Typed { score, sessions }) => {
+            Ok(Figures::Typed { score, sessions, .. }) => {
                 let SessionFigures { largest_saved_tokens, saved_ppm } = sessions;
                 object["figures"] = json!(score);
                 object["sessions"] = json!({ "largest_saved_tokens": largest_saved_tokens, "saved_ppm": saved_ppm });

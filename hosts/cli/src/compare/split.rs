@@ -5,6 +5,8 @@
 //! [`resolution`]. The best saves most tokens; among equals it writes fewer bytes, and among equals again leaves more to the history. What
 //! is tried next depends on nothing but what earlier rounds gave: not on threads, and not on what a journal holds already.
 //!
+//! `auto` is not searched for: the cache divides its budget while it runs ([`reprise::DivisionReport`]), and nobody tells it how.
+//!
 //! Saved tokens are not promised to have one peak, so this may miss a narrow one between two coarse shares. It never reports less than the
 //! best it tried, and says which that was.
 
@@ -29,8 +31,8 @@ pub enum Division {
     Given(u32),
     /// Searched for.
     Searched,
-    // A policy that divides the budget itself while it runs takes its place here: one replay, like `Undivided`, whose share is what
-    // the policy ended with.
+    /// Learned by the cache while it runs, which takes one replay.
+    Learned,
 }
 
 /// What a share is worth: more saved tokens, then fewer bytes written.
@@ -41,9 +43,9 @@ impl Division {
     /// share leaves room for a record in each part.
     pub fn next(self, tried: &BTreeMap<u32, Worth>, admits: impl Fn(u32) -> bool) -> Vec<u32> {
         match self {
-            Self::Undivided if tried.is_empty() => vec![0],
+            Self::Undivided | Self::Learned if tried.is_empty() => vec![0],
             Self::Given(share) if tried.is_empty() => vec![share],
-            Self::Undivided | Self::Given(_) => Vec::new(),
+            Self::Undivided | Self::Learned | Self::Given(_) => Vec::new(),
             Self::Searched if tried.is_empty() => COARSE.into_iter().filter(|&share| admits(share)).collect(),
             Self::Searched => {
                 let Some(best) = best(tried) else { return Vec::new() };

@@ -3,9 +3,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context;
-use reprise::{Cache, Config, OpenError, PolicyStatus, Shape};
+use reprise::{Budget, Cache, Config, OpenError, PolicyStatus, Shape};
 
-use super::{Contender, Figures, Subject, figures::Verdict, split};
+use super::{
+    Contender, Figures, Subject,
+    figures::Verdict,
+    split::{self, Division},
+};
 use crate::{
     replay::{Options, replay},
     score::Meter,
@@ -45,11 +49,19 @@ impl Setting {
         Shape::new(&self.config.model, self.config.block_tokens, budget_bytes, budget_bytes).map(drop)
     }
 
-    /// The configuration of one replay.
-    pub fn configure(&self, contender: &Contender, budget_bytes: u64, share: u32) -> Config {
+    /// The configuration of one replay, with `share` thousandths of the budget for windows unless they are learned.
+    pub fn configure(&self, contender: &Contender, budget_bytes: u64, (division, share): (Division, u32)) -> Config {
         let (history_bytes, window_bytes) = split::quotas(budget_bytes, share, &self.shape);
         let checkpoints = contender.checkpoints.clone().unwrap_or_else(|| self.config.checkpoints.clone());
-        Config { history_bytes, window_bytes, eviction: contender.eviction.clone(), checkpoints, ..self.config.clone() }
+        let budget = (division == Division::Learned).then_some(Budget { bytes: budget_bytes });
+        Config {
+            budget,
+            history_bytes,
+            window_bytes,
+            eviction: contender.eviction.clone(),
+            checkpoints,
+            ..self.config.clone()
+        }
     }
 }
 
@@ -82,7 +94,8 @@ pub fn evaluate(
         return Ok(Err(failure(failed)));
     }
     let score = Box::new(meter.score(cache.shape(), subject.trace_us));
-    Ok(Ok(Figures::Typed { score, sessions: subject.sessions.figures(&sums) }))
+    let learned_permille = outcome.division.map(|division| division.window_permille);
+    Ok(Ok(Figures::Typed { score, sessions: subject.sessions.figures(&sums), learned_permille }))
 }
 
 fn failure(policy: &PolicyStatus) -> String {

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use reprise::{Cache, Counters, Group, Role, ShadowReport, Stats};
+use reprise::{Cache, Counters, DivisionReport, Group, Role, ShadowReport, Stats};
 use serde::Serialize;
 
 /// The integers that two replays of the same trace with the same options agree on.
@@ -74,6 +74,8 @@ pub struct Outcome {
     pub failed_swaps: Vec<FailedSwap>,
     /// What the candidates of a shadow would have done.
     pub shadow: Option<ShadowReport>,
+    /// How one budget for both groups was divided.
+    pub division: Option<DivisionReport>,
 }
 
 /// A policy that failed on its way in.
@@ -111,8 +113,8 @@ impl Outcome {
     ) -> Self {
         let stats = cache.stats();
         let integers = Integers::of(&stats);
-        let shadow = cache.policies().end_shadow();
-        Self { integers, stats, elapsed, decisions, verified_bytes, io, skipped_swaps, failed_swaps, shadow }
+        let (shadow, division) = (cache.policies().end_shadow(), cache.policies().division());
+        Self { integers, stats, elapsed, decisions, verified_bytes, io, skipped_swaps, failed_swaps, shadow, division }
     }
 }
 

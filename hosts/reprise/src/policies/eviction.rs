@@ -111,6 +111,11 @@ impl EvictionSeat {
         evicted
     }
 
+    /// Evicts up to `want` blocks although nothing is about to come in.
+    pub fn make_room_for_none(&self, want: u32, now: u64) -> u32 {
+        self.make_room(Admitted { turn: self.enter(), blocks: 0 }, want, now)
+    }
+
     /// Tells the policy what happened, if nobody else is about to: for requests that only plan.
     pub fn catch_up(&self, now: u64) {
         if let Some(mut turn) = self.enter() {

@@ -25,7 +25,7 @@ pub(crate) use shadow::{LivePlan, Message, ShadowSeat};
 pub use shadow::{Promotion, ShadowFigures, ShadowReport, Shadowing};
 pub use standalone::{LoadedCachePolicy, PolicyLoader, PolicyTerms, RunningCachePolicy};
 
-use crate::{cache::Inner, choice::PolicyChoice};
+use crate::{cache::Inner, choice::PolicyChoice, division::DivisionReport};
 
 /// The running policies of a cache, as an operator handles them.
 pub struct Policies<'a>(pub(crate) &'a Inner);
@@ -38,9 +38,20 @@ impl Policies<'_> {
     /// When the policy does not load, is of another kind, refuses its settings, or fails while it is told what there is.
     pub fn swap(&self, role: Role, choice: &PolicyChoice) -> Result<(), PolicyError> {
         match role {
-            Role::Eviction => self.0.eviction.swap(self.0.loader.load(choice, Kind::Cache)?, None),
-            Role::Checkpoints => self.0.checkpoints.swap(self.0.loader.load(choice, Kind::Checkpoint)?),
+            Role::Eviction => self.0.eviction.swap(self.0.loader.load(choice, Kind::Cache)?, None)?,
+            Role::Checkpoints => self.0.checkpoints.swap(self.0.loader.load(choice, Kind::Checkpoint)?)?,
         }
+        self.send_scouts()
+    }
+
+    /// What the scouts found was true of the policies before.
+    fn send_scouts(&self) -> Result<(), PolicyError> {
+        self.0.division.as_ref().map_or(Ok(()), |division| division.send_scouts(self.0))
+    }
+
+    /// How one budget is divided between the groups, and what that was learned from; `None` where each has a quota of its own.
+    pub fn division(&self) -> Option<DivisionReport> {
+        self.0.division.as_ref().map(|division| division.report(self.0))
     }
 
     /// Like [`Policies::swap`], with a component that is in memory. `origin` names it in messages.
@@ -57,12 +68,13 @@ impl Policies<'_> {
         match role {
             Role::Eviction => {
                 let origin = self.0.loader.load_bytes(bytes, origin, settings, Kind::Cache)?;
-                self.0.eviction.swap(origin, None)
+                self.0.eviction.swap(origin, None)?;
             }
             Role::Checkpoints => {
-                self.0.checkpoints.swap(self.0.loader.load_bytes(bytes, origin, settings, Kind::Checkpoint)?)
+                self.0.checkpoints.swap(self.0.loader.load_bytes(bytes, origin, settings, Kind::Checkpoint)?)?;
             }
         }
+        self.send_scouts()
     }
 
     /// Runs candidates on the live requests, on books of their own with the same quotas, beside the policies in the seats: no I/O, no

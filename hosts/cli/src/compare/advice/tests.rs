@@ -27,7 +27,7 @@ fn results(rows: &[Row], bounds: [Option<u64>; 3]) -> Results {
                 history,
                 ..Score::default()
             };
-            Figures::Typed { score: Box::new(score), sessions: Default::default() }
+            Figures::Typed { score: Box::new(score), sessions: Default::default(), learned_permille: None }
         });
         CellResults { policy, size, division: Division::Searched, split: None, replays: 1, verdict }
     };

@@ -14,6 +14,7 @@ use super::{LivePlan, LiveSeats, Message, Promotion, ShadowFigures, ShadowReport
 use crate::{
     cache::{Inner, lock},
     choice::PolicyChoice,
+    division::Limits,
     group::Group,
     ledger::Ledger,
     plan,
@@ -104,6 +105,20 @@ impl Books {
         let cache = Inner::on_paper(live, tree, Script { origin: eviction, saved }, checkpoints)?;
         let seats = LiveSeats { eviction: Arc::clone(&live.eviction), checkpoints: Arc::clone(&live.checkpoints) };
         Ok(Self::new(cache, seats, candidates, shadowing.promotion))
+    }
+
+    /// Empty books with these limits, and the policies in the seats of `live`.
+    pub fn scout(live: &Inner, limits: Limits) -> Result<Self, PolicyError> {
+        let eviction = live.eviction.origin().ok_or(PolicyError::NoPolicy { role: "eviction" })?;
+        let checkpoints = live.checkpoints.origin().ok_or(PolicyError::NoPolicy { role: "checkpoint" })?;
+        let mut tree = {
+            let ledger = lock(&live.ledger);
+            Tree::new(ledger.tree.capacity(), ledger.tree.checkpoints().capacity())
+        };
+        tree.set_limits(limits.blocks, limits.checkpoints);
+        let cache = Inner::on_paper(live, tree, Script { origin: eviction, saved: None }, checkpoints)?;
+        let seats = LiveSeats { eviction: Arc::clone(&live.eviction), checkpoints: Arc::clone(&live.checkpoints) };
+        Ok(Self::new(cache, seats, Candidates { eviction: None, checkpoints: None }, None))
     }
 
     fn new(cache: Inner, live: LiveSeats, candidates: Candidates, rule: Option<Promotion>) -> Self {

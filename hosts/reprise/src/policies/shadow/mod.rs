@@ -23,7 +23,11 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::books::Books;
 pub use self::report::{ShadowFigures, ShadowReport};
 use super::{CheckpointSeat, EvictionSeat, PolicyError};
-use crate::{cache::lock, choice::PolicyChoice};
+use crate::{
+    cache::{Inner, lock},
+    choice::PolicyChoice,
+    division::Limits,
+};
 
 /// Messages that may wait; a request that finds the queue full is not shadowed, and counted.
 const QUEUE: usize = 4096;
@@ -52,6 +56,7 @@ pub struct Promotion {
 }
 
 /// What a shadow is told of live requests.
+#[derive(Clone)]
 pub(crate) enum Message {
     /// A request was planned.
     Planned {
@@ -86,6 +91,8 @@ pub(crate) struct LivePlan {
 #[derive(Default)]
 pub(crate) struct ShadowSeat {
     running: RwLock<Option<Arc<Running>>>,
+    /// Books with other shares of the budget, see [`crate::division`].
+    scouts: RwLock<Vec<Running>>,
     requests: AtomicU64,
 }
 
@@ -145,29 +152,67 @@ impl ShadowSeat {
         running.as_deref().map(tell)
     }
 
-    /// Tells a shadow, if there is one, that a request was planned. Returns the number to tell it more under.
+    /// Tells a shadow and the scouts, if there are any, that a request was planned. Returns the number to tell them more under.
     pub fn planned(&self, message: impl FnOnce(u64) -> Message) -> Option<u64> {
-        self.with(|running| {
-            if lock(&running.report).promoted {
-                return None;
-            }
-            let request = self.requests.fetch_add(1, Ordering::Relaxed);
-            if running.tell(message(request)) {
-                Some(request)
-            } else {
-                lock(&running.report).missed_requests += 1;
-                None
-            }
-        })?
+        let scouts = self.scouts.try_read().ok();
+        let scouts = scouts.as_deref().map(Vec::as_slice).unwrap_or_default();
+        let is_shadowed = self.with(|running| !lock(&running.report).promoted).unwrap_or(false);
+        if scouts.is_empty() && !is_shadowed {
+            return None;
+        }
+        let request = self.requests.fetch_add(1, Ordering::Relaxed);
+        let message = message(request);
+        let mut is_told = false;
+        for scout in scouts {
+            is_told |= scout.tell_or_miss(message.clone());
+        }
+        if is_shadowed {
+            is_told |= self.with(|running| running.tell_or_miss(message)).unwrap_or(false);
+        }
+        is_told.then_some(request)
     }
 
     /// Tells more of a request.
     pub fn tell(&self, message: Message) {
-        self.with(|running| {
-            if !running.tell(message) {
-                lock(&running.report).missed_requests += 1;
+        if let Ok(scouts) = self.scouts.try_read() {
+            for scout in scouts.iter() {
+                scout.tell_or_miss(message.clone());
             }
+        }
+        self.with(|running| running.tell_or_miss(message));
+    }
+
+    /// Sends scouts out, one with each of these limits, in place of those before.
+    pub fn send_scouts(&self, cache: &Inner, limits: &[Limits]) -> Result<(), PolicyError> {
+        let scouts = limits.iter().map(|&limits| {
+            let books = Books::scout(cache, limits)?;
+            let report = books.report();
+            let is_inline = cache.config.deterministic;
+            let stage = if is_inline { Stage::Inline(Mutex::new(books)) } else { Stage::thread(books)? };
+            Ok(Running { report, stage })
         });
+        let scouts = scouts.collect::<Result<Vec<_>, PolicyError>>()?;
+        let before = {
+            let mut seat = self.scouts.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+            std::mem::replace(&mut *seat, scouts)
+        };
+        drop(before);
+        Ok(())
+    }
+
+    fn of_scouts<R>(&self, figure: impl Fn(&ShadowReport) -> R) -> Vec<R> {
+        let scouts = self.scouts.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        scouts.iter().map(|scout| figure(&lock(&scout.report))).collect()
+    }
+
+    /// Tokens that each scout has saved so far.
+    pub fn scouts_saved(&self) -> Vec<u64> {
+        self.of_scouts(|report| report.shadow.saved_tokens())
+    }
+
+    /// Requests that a scout was too far behind to be told of, all together.
+    pub fn scouts_missed(&self) -> u64 {
+        self.of_scouts(|report| report.missed_requests).iter().sum()
     }
 
     /// What it has found so far; `None` without a shadow.
@@ -192,6 +237,15 @@ impl ShadowSeat {
 }
 
 impl Running {
+    /// Whether there was room for the message; one without is counted.
+    fn tell_or_miss(&self, message: Message) -> bool {
+        let is_told = self.tell(message);
+        if !is_told {
+            lock(&self.report).missed_requests += 1;
+        }
+        is_told
+    }
+
     /// Whether there was room for the message.
     fn tell(&self, message: Message) -> bool {
         match &self.stage {
