@@ -200,7 +200,7 @@ fn sizes(arguments: &args::Compare, subject: &Subject, mode: &Mode) -> Result<Ve
     };
     if let Some(small) = budgets.iter().find(|&&budget| budget < slot_bytes) {
         return Err(Failure::input(anyhow!(
-            "--budget-gib: {} do not hold one block of {}, which takes {}",
+            "--budget-gib: a budget of {} does not hold one block of {}, which takes {}",
             human_bytes(*small),
             setting.config.model.name(),
             human_bytes(slot_bytes)
@@ -235,7 +235,7 @@ fn check(grid: &Grid) -> Result<(), Failure> {
     if let Some(share) = grid.share.filter(|&share| !grid.admits(least, share)) {
         let percent = f64::from(share) / 10.0;
         return Err(Failure::input(anyhow!(
-            "--window-share {percent}: {} divided like that do not hold one record of each kind",
+            "--window-share {percent}: a budget of {} divided like that does not hold one record of each kind",
             human_bytes(least)
         )));
     }
